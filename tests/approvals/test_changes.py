@@ -15,6 +15,7 @@ from merchant_wallet.approvals import changes
 from merchant_wallet.approvals.changes import Applied, ChangeRefused, Kind, ProposedChange
 from merchant_wallet.approvals.decisions import Person, ProposalRefusal, ProposalRefused
 from merchant_wallet.audit import records as audit
+from merchant_wallet.audit.records import Author
 from merchant_wallet.audit.verify import verify
 from merchant_wallet.base.db import connect
 
@@ -31,13 +32,21 @@ async def read_name(conn: AsyncConnection, change: ProposedChange) -> dict[str, 
     return {"name": row[0]}
 
 
-async def write_name(conn: AsyncConnection, change: ProposedChange, at_ms: int) -> Applied:
-    """Renames the merchant. One name is refused."""
+async def write_name(conn: AsyncConnection, change: ProposedChange, author: Author) -> Applied:
+    """Renames the merchant, and records that. One name is refused."""
     statement = "update merchant set name = %s where merchant_id = %s"
     await conn.execute(statement, [change.after["name"], change.merchant_id])
+    await author.record(
+        conn,
+        RENAME.name,
+        change.subject,
+        change.merchant_id,
+        before=change.before,
+        after=change.after,
+    )
     if change.after["name"] == FORBIDDEN:
         raise ChangeRefused("No merchant has this name.")
-    return Applied(shown=f"renamed at {at_ms}")
+    return Applied(shown=f"renamed at {author.at_ms}")
 
 
 RENAME = Kind("merchant.rename", read_name, write_name)
@@ -292,6 +301,20 @@ def test_a_proposal_of_one_kind_is_not_carried_out_as_another(database_url: str)
         refused = await refusal(scene.accept(other, number, person=BOB, at_ms=2000))
         assert "another kind" in refused
         assert await scene.name() == "Shop"
+
+    run_story(database_url, story)
+
+
+def test_a_proposal_that_was_made_under_a_former_name_of_its_kind_is_carried_out(database_url: str) -> None:
+    async def story(scene: ChangeScene) -> None:
+        made = await scene.propose()
+        await scene.conn.execute("update proposal set kind = 'deposit.release'")
+        found = await changes.show(scene.conn, made.proposal_no)
+        assert found is not None
+        assert found.kind == "deposits.release"
+        today = Kind("deposits.release", read_name, write_name)
+        done = await scene.accept(today, made.proposal_no, person=BOB, at_ms=2000)
+        assert (done.change.state, await scene.name()) == ("accepted", "Bazaar")
 
     run_story(database_url, story)
 

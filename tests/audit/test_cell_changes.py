@@ -8,8 +8,8 @@ import psycopg
 import pytest
 from tests.cells.layout import Layout, open_near_layout
 
-from merchant_wallet.audit import records
 from merchant_wallet.audit.cell_changes import Told, change_cell
+from merchant_wallet.audit.records import Author
 from merchant_wallet.base.db import connect
 
 Connection = psycopg.AsyncConnection[Any]
@@ -36,19 +36,8 @@ async def _both(layout: Layout, where: str) -> AsyncIterator[tuple[Connection, C
 
 
 async def _change(home: Connection, cell: Connection, act: Act) -> None:
-    async def record(action: str, before: records.Facts | None, after: records.Facts | None) -> None:
-        await records.append(
-            home,
-            actor="cli:ann",
-            action=action,
-            subject="a thing",
-            before=before,
-            after=after,
-            source="test",
-            at_ms=1,
-        )
-
-    async with change_cell(home, cell, "thing.set", record) as told:
+    author = Author("cli:ann", "test", 1)
+    async with change_cell(author, home, cell, "thing.set", "a thing", None) as told:
         await act(cell, told)
 
 

@@ -40,7 +40,7 @@ def test_a_shops_day_at_the_terminal_is_in_the_log(wallet: Wallet) -> None:
     assert log[0]["after"] == {"name": "Shop", "currencyMode": "KFB"}
     assert log[1]["before"] == {"transferFeeRate": "0", "requirePin": False}
     assert log[1]["after"] == {"transferFeeRate": "0.005", "requirePin": True}
-    assert log[2]["after"] == {"status": "suspended", "changed": True}
+    assert (log[2]["before"], log[2]["after"]) == ({"status": "active"}, {"status": "suspended"})
     assert log[5]["after"] == {"retiredSecretNo": 1}
     assert secret not in wallet.run("audit", "show", "--json").stdout
     assert wallet.ask("audit", "verify")["ok"] is True
@@ -108,12 +108,12 @@ def test_rates_sub_users_and_stops_are_in_the_log_with_what_was_so_before(wallet
     wallet.run("callbacks", "resume", "Shop")
     wallet.run("reconcile", "record", "IN", "ERC20", "5", "--tx", "0x" + "ab" * 32, "--reason", "seed money")
     first, second, paused, set_, frozen, thawed, held, let_go, treasury = entries(wallet)[3:]
-    assert (first["action"], first["before"], first["after"]["rate"]) == ("rate.set", None, "7")
+    assert (first["action"], first["before"]["rate"], first["after"]["rate"]) == ("rate.set", None, "7")
     assert (second["before"]["rate"], second["after"]["rate"], second["merchantId"]) == ("7", "7.1", None)
     assert (paused["action"], paused["merchantId"], paused["after"]["paused"]) == ("rate.pause", shop, True)
     assert (set_["action"], set_["subject"]) == ("sub_user.set", "sub-user alice")
-    assert set_["before"] == {"paused": False, "limitDay": None}
-    assert set_["after"] == {"paused": True, "limitDay": "50"}
+    assert set_["before"] == {"paused": False, "limitDebit": None, "limitDay": None}
+    assert set_["after"] == {"paused": True, "limitDebit": None, "limitDay": "50"}
     assert (frozen["action"], frozen["after"]) == ("wallet.freeze", {"reason": "odd balances"})
     assert (thawed["action"], thawed["before"]["stops"][0]["cause"]) == ("wallet.thaw", "odd balances")
     assert (held["action"], held["subject"]) == ("callback.pause", "callback all callbacks")

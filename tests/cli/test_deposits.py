@@ -148,7 +148,7 @@ def test_a_range_of_blocks_is_read_again_beside_the_service(wallet: Wallet) -> N
     assert "--last-block must be from 2 to 1000001" in wallet.refuse(*rescan, "1000002")
     last = wallet.ask("audit", "show")["entries"][0]
     assert last["action"] == "deposits.rescan"
-    assert last["after"] == {"firstBlock": 2, "lastBlock": 3, "changed": 0}
+    assert last["after"] == {"firstBlock": 2, "lastBlock": 3, "changed": 0, "transfers": 2}
     work(wallet)
     assert wallet.balance("Shop", "merchant:USDT") == "16"
 

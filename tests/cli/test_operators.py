@@ -116,7 +116,9 @@ def test_a_reset_gives_a_new_password_and_signs_out(wallet: Wallet) -> None:
     assert sign_in(wallet, "ann", old["password"]) == Wrong()
     assert isinstance(sign_in(wallet, "ann", new["password"]), MustEnrol)
     assert wallet.ask("operator", "sessions", "ann") == {"sessions": []}
-    assert logged(wallet)[-1] == ("operator.reset", "operator ann", {"enrolled": False}, {"enrolled": False})
+    before = {"enrolled": False, "newCredentials": False}
+    after = {"enrolled": False, "newCredentials": True}
+    assert logged(wallet)[-1] == ("operator.reset", "operator ann", before, after)
 
 
 def test_the_last_owner_can_be_neither_disabled_nor_demoted(wallet: Wallet) -> None:
@@ -132,7 +134,12 @@ def test_the_last_owner_can_be_neither_disabled_nor_demoted(wallet: Wallet) -> N
     assert logged(wallet)[-3:] == [
         ("operator.disable", "operator ann", {"status": "active"}, {"status": "disabled"}),
         ("operator.enable", "operator ann", {"status": "disabled"}, {"status": "active"}),
-        ("operator.set_role", "operator ann", {"role": "owner"}, {"role": "auditor"}),
+        (
+            "operator.set_role",
+            "operator ann",
+            {"role": "owner", "merchantId": None},
+            {"role": "auditor", "merchantId": None},
+        ),
     ]
 
 

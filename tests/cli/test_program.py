@@ -70,6 +70,7 @@ COMMANDS = (
     "proposals refuse",
     "proposals withdraw",
     "rates set",
+    "rates remove",
     "rates list",
     "rates pause",
     "rates resume",

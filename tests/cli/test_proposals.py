@@ -80,7 +80,7 @@ def test_a_held_deposit_is_credited_and_moved_money_recorded_only_by_two_people(
     for made in (released, recorded):
         terminal.of("bob").ask("proposals", "accept", made["proposalNo"])
     assert wallet.read("select kind, arguments->>'amount' from asked_act") == [("deposits.release", "25")]
-    assert wallet.read("select amount, actor from treasury_movement") == [(5_000_000, "cli:root")]
+    assert wallet.read("select amount, actor from treasury_movement") == [(5_000_000, "cli:bob")]
     # Not to credit it moves nothing: one person does it.
     assert terminal.of("root").ask("deposits", "drop", sent, *WHY)["status"] == "dropped"
 

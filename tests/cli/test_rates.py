@@ -1,4 +1,4 @@
-"""`rates`: set, pause, list."""
+"""`rates`: set, remove, pause, list."""
 
 from tests.cli.conftest import Wallet
 
@@ -22,6 +22,25 @@ def test_a_merchants_own_rate_is_paused_and_resumed(wallet: Wallet) -> None:
     paused = wallet.ask("rates", "pause", "KFB:USDT", "--merchant", "Shop")
     assert (paused["paused"], paused["rate"]) == (True, "0.14")
     assert wallet.ask("rates", "resume", "KFB:USDT", "--merchant", merchant_id)["paused"] is False
+
+
+def test_a_merchant_whose_rate_is_removed_has_the_platforms_and_the_platform_then_has_none(
+    wallet: Wallet,
+) -> None:
+    wallet.open_merchant()
+    wallet.run("rates", "set", "USDT:KFB", "7.1")
+    wallet.run("rates", "set", "USDT:KFB", "7", "--merchant", "Shop")
+    removed = wallet.ask("rates", "remove", "USDT:KFB", "--merchant", "Shop")
+    assert (removed["rate"], removed["paused"]) == (None, False)
+    entry = wallet.ask("audit", "show", "--limit", "1")["entries"][0]
+    assert (entry["action"], entry["before"]["rate"], entry["after"]["platformRate"]) == (
+        "rate.remove",
+        "7",
+        "7.1",
+    )
+    assert [line["merchantId"] for line in wallet.ask("rates", "list")["rates"]] == [None]
+    wallet.run("rates", "remove", "USDT:KFB")
+    assert wallet.ask("rates", "list") == {"rates": []}
 
 
 def test_rates_that_would_pump_money_are_refused_with_the_largest_that_would_not(wallet: Wallet) -> None:

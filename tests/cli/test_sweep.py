@@ -126,7 +126,7 @@ def test_a_deposit_is_planned_swept_and_shown(
             "select action, after from audit_entry where starts_with(action, 'sweep') order by audit_no"
         )
         assert logged == [
-            ("sweep.run.asked", {"addresses": 1, "again": False}),
+            ("sweep.run.asked", {"chain": "ERC20", "again": False}),
             ("sweep.run", {"sweepIds": [sweep["sweepId"]], "again": False}),
         ]
         assert parse_signed(bytes(raw))[0].nonce == 0

@@ -11,6 +11,7 @@ from tests.journeys.orders import withdrawal
 from merchant_wallet.approvals import changes, proposals
 from merchant_wallet.approvals.acts import asked, kinds
 from merchant_wallet.approvals.decisions import Person
+from merchant_wallet.audit.records import Author
 from merchant_wallet.chains.evm import transactions as evm
 from merchant_wallet.chains.evm.transactions import EvmTransaction
 from merchant_wallet.custody import records
@@ -166,8 +167,7 @@ def make_records(shop: Shop) -> dict[str, object]:
             kinds.PLAN_SWEEPS,
             kinds.format_chain("ERC20"),
             {"chain": "ERC20"},
-            person=Person("cli:somebody-else", "terminal"),
-            at_ms=1,
+            author=Author("cli:somebody-else", "terminal", 1),
         )
     )
     document = {"cause": "no node answers"}

@@ -78,25 +78,12 @@ def gap(files: str, *calls: str, more: str = "", but: str = "") -> Gap:
     return Gap(files, frozenset(calls), frozenset(more.split()), frozenset(but.split()))
 
 
+ADJUSTMENT: Final = gap("console/adjustments.py", "_record", "_redirect_with_outcome")
 GAPS: Final = {
-    ("console/adjustments.py", "adjustment.{}"): gap(
-        "console/adjustments.py", "_record", "_redirect_with_outcome"
-    ),
-    ("cli/callbacks.py", "callback.{}"): gap("cli/callbacks.py", "_change", but="paused resumed"),
-    ("console/callbacks.py", "callback.{}"): gap("console/callbacks.py", "_change", "_change_one"),
+    ("console/adjustments.py", "adjustment.{}"): ADJUSTMENT,
+    ("approvals/proposals.py", "adjustment.{}"): ADJUSTMENT,
     ("merchants/cells/moves.py", "cell.move.{}"): gap("merchants/cells/*.py", "record", "end"),
     ("merchants/cells/book_moves.py", "merchant.move.{}"): gap("merchants/cells/*.py", "_record", "end"),
-    ("cli/merchant_access.py", "merchant.{}"): gap(
-        "cli/merchant*.py", "record_change", more="suspend resume"
-    ),
-    ("cli/merchant_keys.py", "merchant.{}"): gap("cli/merchant_keys.py", "_record"),
-    ("cli/operators.py", "operator.{}"): gap("cli/operators.py", "_change_within", "_change_or_propose"),
-    ("cli/rates.py", "rate.{}"): gap("cli/rates.py", "_change", "_set_paused"),
-    ("console/rates.py", "rate.{}"): gap("console/rates.py", "_Requested", more="set remove pause resume"),
-    ("cli/withdrawals.py", "withdrawal.{}"): gap("cli/withdrawals.py", "_move", "_ask"),
-    ("console/withdrawal_decisions.py", "withdrawal.{}"): gap(
-        "console/withdrawal_decisions.py", "_decide", "_decide_one", more="approve cancel refund"
-    ),
 }
 """Texts with a gap at their end, by file."""
 STAGED: Final = {

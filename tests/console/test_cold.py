@@ -67,7 +67,7 @@ def test_two_people_register_a_cold_wallet_set_limits_and_move_money(
     [row] = platform.rows(
         "select chain, direction, way, hot, cold, amount::bigint, approved_by, step from cold_transfer"
     )
-    assert row == ("ERC20", "to_cold", "signer", HOT, COLD, 700 * USDT, f"operator:{ann.name}", "open")
+    assert row == ("ERC20", "to_cold", "signer", HOT, COLD, 700 * USDT, f"operator:{bob.name}", "open")
     actor, action, _, after = last_entry(platform)
     assert (actor, action, after["amount"]) == (f"operator:{bob.name}", "cold.transfer", "700")
     assert "A transfer is under way" in read_text(bob.page(COLD_PAGE))

@@ -9,7 +9,7 @@ import pytest
 from tests.console.conftest import ConsoleUser, People, read_text
 from tests.journeys.conftest import Clock, Platform, Shop
 
-from merchant_wallet.console import notifications
+from merchant_wallet.audit import records
 from merchant_wallet.notifications import contacts
 from merchant_wallet.notifications.outbox import MAX_TESTS
 
@@ -143,7 +143,7 @@ def test_an_address_is_not_confirmed_without_its_entry_in_the_audit_log(
     number = ann.operator.operator_id
     code = contacts.make_code(platform.base.keyring, number, "ann@example.com", clock())
     with monkeypatch.context() as patch:
-        patch.setattr(notifications, "record_change", fail)
+        patch.setattr(records, "append", fail)
         assert ann.post(f"{PATH}/code", {"code": code}).status_code == 500
     assert "Confirm ann@example.com" in read_text(ann.page(PATH))
     assert ann.post(f"{PATH}/code", {"code": code}).status_code == 303

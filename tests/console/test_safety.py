@@ -15,7 +15,9 @@ from tests.console.test_withdrawals import Till, audit, till
 from tests.journeys.conftest import MASTER_KEY, Platform
 from tests.roles import as_worker
 
+from merchant_wallet.approvals.acts import asked, kinds
 from merchant_wallet.approvals.acts.worker import ActWorker
+from merchant_wallet.audit.records import Author
 from merchant_wallet.base import db
 from merchant_wallet.base.addresses import format_address
 from merchant_wallet.base.config import load_settings
@@ -247,11 +249,24 @@ def test_two_people_credit_a_held_deposit_and_a_worker_carries_it_out(till: Till
     assert till.platform.rows("select status from deposit where tx_hash = %s", tx_hash) == [("pending",)]
     subject = f"deposit ERC20 {tx_hash}:0"
     assert audit(till.platform, subject) == [
-        (f"operator:{ann.name}", "deposit.release.propose"),
-        (f"operator:{ann.name}", "deposits.release.asked"),
-        (f"operator:{ben.name}", "deposit.release"),
+        (f"operator:{ann.name}", "deposits.release.propose"),
+        (f"operator:{ben.name}", "deposits.release.asked"),
         ("worker", "deposits.release"),
     ]
+
+
+def test_a_release_that_a_worker_was_asked_for_already_is_not_accepted_again(
+    till: Till, people: People
+) -> None:
+    tx_hash = arrive(till.shop, "held")
+    ann, ben = people.signed_in("operator"), people.signed_in("operator")
+    subject = f"deposit ERC20 {tx_hash}:0"
+    proposed = ann.post(f"{DEPOSITS}/ERC20/{tx_hash}/0/release", {"reason": "one was credited"})
+    carol = Author("operator:carol", "192.0.2.9", till.platform.clock())
+    till.platform.operate(lambda conn: asked.ask(conn, kinds.RELEASE_DEPOSIT, subject, {}, author=carol))
+    ben.post(f"{proposed.headers['location']}/accept")
+    assert audit(till.platform, subject)[-1] == (f"operator:{ben.name}", "deposits.release.fail")
+    assert "A worker was asked to release it already" in read_text(ben.page(proposed.headers["location"]))
 
 
 @pytest.mark.parametrize(
@@ -346,7 +361,7 @@ def test_two_people_record_what_was_moved_by_hand(till: Till, people: People) ->
     assert till.platform.rows("select count(*) from treasury_movement") == [(0,)]
     ben.post(f"{proposal}/accept")
     assert till.platform.rows("select chain, direction, amount, tx_hash, actor from treasury_movement") == [
-        ("TRC20", "IN", 5_000_500_000, "ab" * 32, f"operator:{ann.name}")
+        ("TRC20", "IN", 5_000_500_000, "ab" * 32, f"operator:{ben.name}")
     ]
     again = people.again(ann).post(f"{SAFETY}/record", form)
     assert (again.status_code, "recorded already" in read_text(again.text)) == (422, True)

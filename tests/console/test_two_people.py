@@ -213,7 +213,7 @@ def test_whoever_accepts_that_an_own_rate_is_removed_sees_the_rate_that_comes_in
     bob.follow(accept(bob, proposal_of(remove(WHY))))
     assert own() is None
     _, action, before, after = last_entry(platform)
-    assert (action, before["rate"], after["rate"]) == ("rate.set", "5", None)
+    assert (action, before["rate"], after["rate"]) == ("rate.remove", "5", None)
     assert before["platformRate"] == after["platformRate"] == "6.9"
     platform.set_rate("USDT:KFB", "7.1")
 

@@ -19,6 +19,7 @@ from tests.deposits.test_crediting import arrive
 from tests.deposits.test_mined_again import break_finality, rescan
 from tests.screening.provider import SECRET, is_signed, say
 
+from merchant_wallet.audit.records import Author
 from merchant_wallet.base.addresses import format_address
 from merchant_wallet.base.cells import DEFAULT_CELL_ID
 from merchant_wallet.deposits import deposit_store
@@ -60,6 +61,11 @@ async def follow(scene: DepositScene) -> int:
         return await follower.follow()
     finally:
         await follower.close()
+
+
+def ann(scene: DepositScene) -> Author:
+    """Ann, who decides on a page."""
+    return Author("operator:ann", "test", scene.clock())
 
 
 async def find(scene: DepositScene, tx_hash: str) -> Screening:
@@ -114,7 +120,9 @@ def test_a_held_or_refused_deposit_is_credited_only_after_its_release(
             )
             assert await worker.credit_due() == 0
             assert await scene.status_of(sent) == "held"
-            await decisions.release(scene.home, await find(scene, sent), "operator:ann", scene.clock())
+            await decisions.release(
+                scene.home, Author("operator:ann", "test", scene.clock()), await find(scene, sent)
+            )
             assert await follow(scene) == 1
             assert await worker.credit_due() == 1
             assert (await scene.status_of(sent), len(provider.received)) == ("credited", 1)
@@ -139,7 +147,7 @@ def test_a_release_before_the_deposit_is_noted_as_held_is_not_lost(in_each_layou
                 found = await find(scene, sent)
                 if withheld is not None and found.decided_ms is None:
                     # Home knows that it is held, its cell does not know it yet.
-                    await decisions.release(scene.home, found, "operator:ann", scene.clock())
+                    await decisions.release(scene.home, ann(scene), found)
                     assert await follow(scene) == 1
                 return withheld
 
@@ -184,7 +192,9 @@ def test_a_deposit_that_is_held_for_another_reason_too_stays_held(in_scene: InSc
             await worker.credit_due()
             # Its final block leaves the chain.
             await scene.rows("update deposit set cause = 'its block 1 has left the chain'")
-            await decisions.release(scene.home, await find(scene, sent), "operator:ann", scene.clock())
+            await decisions.release(
+                scene.home, Author("operator:ann", "test", scene.clock()), await find(scene, sent)
+            )
             assert await follow(scene) == 1
             assert await scene.status_of(sent) == "held"
             await deposit_store.decide(
@@ -231,7 +241,9 @@ def test_a_held_deposit_whose_block_left_the_chain_is_not_credited_by_its_releas
             shown = await scene.deposit(sent)
             assert (shown.status, "has left the chain" in (shown.cause or "")) == ("held", True)
             # Two people look at the sender alone and release it.
-            await decisions.release(scene.home, await find(scene, sent), "operator:ann", scene.clock())
+            await decisions.release(
+                scene.home, Author("operator:ann", "test", scene.clock()), await find(scene, sent)
+            )
             assert await follow(scene) == 1
             assert await worker.credit_due() == 0
             assert (await scene.status_of(sent), await scene.balances()) == ("held", {})

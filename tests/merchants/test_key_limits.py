@@ -5,7 +5,7 @@ from msgspec.structs import replace
 from tests.rows import each_row
 
 from merchant_wallet.merchants.app_keys import AppKey
-from merchant_wallet.merchants.key_changes import KeyTooWide, check_new_key
+from merchant_wallet.merchants.key_acts import KeyTooWide, check_new_key
 from merchant_wallet.merchants.key_limits import (
     KeyLimits,
     is_covered,

@@ -3,6 +3,7 @@
 import pytest
 from tests.operators.sign_in_scene import GOOD, HOME, NOW_MS, SignInScene
 
+from merchant_wallet.audit.records import Author
 from merchant_wallet.merchants.keys import Keyring
 from merchant_wallet.operators import access, authentication, records, totp
 from merchant_wallet.operators.authentication import Passed
@@ -39,7 +40,7 @@ async def test_whoever_gains_rights_waits_and_whoever_loses_them_does_not(
 ) -> None:
     await add(conn, "ann", "owner")
     bob = await add(conn, "bob", before)
-    await access.set_role(conn, bob, after, None, at_ms=NOW_MS, wait_ms=WAIT_MS)
+    await access.set_role(conn, Author("cli:ann", "test", NOW_MS), bob, after, None, wait_ms=WAIT_MS)
     assert await read_waits(conn) == ([("bob", ROLE, NOW_MS + WAIT_MS)] if waits else [])
 
 

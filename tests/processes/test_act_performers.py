@@ -11,7 +11,7 @@ from tests.roles import as_web, as_worker
 
 from merchant_wallet.approvals.acts import asked, causes, kinds
 from merchant_wallet.approvals.acts.worker import ActWorker
-from merchant_wallet.approvals.decisions import Person
+from merchant_wallet.audit.records import Author
 from merchant_wallet.base import db
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.config import load_settings
@@ -21,15 +21,13 @@ from merchant_wallet.processes.base import make_base
 from merchant_wallet.processes.signers import find_keys_folder
 from merchant_wallet.processes.worker import make_readers
 
-ANN = Person("operator:ann", "192.0.2.1")
-
 
 async def carry_out(url: str, environment: dict[str, str], kind: str, **arguments: Any) -> asked.AskedAct:
     """A page asks and a worker carries out, each with its own role."""
     chain = arguments["chain"]
     async with await db.connect(as_web(url)) as web:
-        subject = kinds.format_chain(chain)
-        act = (await asked.ask(web, kind, subject, arguments, person=ANN, at_ms=now_ms())).act
+        subject, author = kinds.format_chain(chain), Author("operator:ann", "192.0.2.1", now_ms())
+        act = (await asked.ask(web, kind, subject, arguments, author=author)).act
         base = make_base(load_settings(environment), as_worker(url))
         connect = partial(db.connect, base.url)
         worker = ActWorker(connect, make_performers(base, connect, make_readers))

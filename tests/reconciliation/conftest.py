@@ -9,6 +9,7 @@ import pytest
 from tests.deposits.conftest import COIN, START_MS, DepositScene, address, in_scene
 from tests.deposits.conftest import InScene as InScene
 
+from merchant_wallet.audit.records import Author
 from merchant_wallet.book.commands import Adjust, CreateWithdrawal, Settle, Submission, TakeUp
 from merchant_wallet.book.outcomes import Withdrawal
 from merchant_wallet.chains.protocol import Block, ChainAway, TokenTransfer
@@ -145,7 +146,8 @@ class ReconciliationScene:
     ) -> int:
         """What two people have recorded. Returns its number. Raises RecordRefused."""
         new = NewRecord(chain, direction, units, tx_hash, corrects)
-        return await record(self.deposits.connection, new, "float", "op", self.deposits.clock())
+        author = Author("op", "test", self.deposits.clock())
+        return await record(self.deposits.connection, author, new, "float")
 
     async def fund(self, units: int) -> str:
         """An operator fills the hot wallet and records it. The shop is credited with the same amount."""

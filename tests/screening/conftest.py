@@ -13,6 +13,7 @@ from tests.screening.provider import SECRET, say
 from tests.withdrawals.conftest import MERCHANT_ID, Shop, in_apart_shop, in_each_layout, in_shop
 from tests.withdrawals.conftest import in_shop as in_shop_of_one_database
 
+from merchant_wallet.audit.records import Author
 from merchant_wallet.base.cells import DEFAULT_CELL_ID
 from merchant_wallet.processes.screening import DecisionFollower, make_order_screen
 from merchant_wallet.screening import store
@@ -23,6 +24,11 @@ from merchant_wallet.screening.store import Screening
 from merchant_wallet.withdrawals.payer import Payer
 
 __all__ = ["in_apart_shop", "in_each_layout", "in_shop", "in_shop_of_one_database"]
+
+
+def ann(at_ms: int) -> Author:
+    """Ann, who decides on a page."""
+    return Author("operator:ann", "test", at_ms)
 
 
 @dataclass

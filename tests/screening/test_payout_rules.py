@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.rows import each_row
-from tests.screening.conftest import InScreened, Screened, open_screened
+from tests.screening.conftest import InScreened, Screened, ann, open_screened
 from tests.screening.test_screened_orders import PAID, PROCESSING, rest
 from tests.withdrawals.conftest import COIN, ERC20_ADDRESS, MERCHANT_ID, START_MS, TRC20_ADDRESS
 
@@ -151,9 +151,7 @@ def test_an_order_above_the_limit_of_a_window_is_held_until_a_person_has_looked(
         await rest(scene, 3 * HOUR_MS)
         assert await shop.pay(payer, third) == PROCESSING
         assert await shop.pay(payer, await shop.order()) == PAID
-        await decisions.release(
-            shop.connection, await scene.screening(third.order_id), "operator:ann", shop.clock()
-        )
+        await decisions.release(shop.connection, ann(shop.clock()), await scene.screening(third.order_id))
         await scene.follow()
         assert await shop.pay(payer, third) == PAID
 
@@ -277,9 +275,7 @@ def test_a_person_may_release_an_order_before_the_hours(screened: InScreened) ->
         await scene.set_rules(payout_hours=f"Mon-Sun {begins:%H:%M}-{begins + timedelta(hours=2):%H:%M} UTC")
         order = await shop.order(address=ERC20_ADDRESS)
         await shop.turn(payer)
-        await decisions.release(
-            shop.connection, await scene.screening(order.order_id), "operator:ann", shop.clock()
-        )
+        await decisions.release(shop.connection, ann(shop.clock()), await scene.screening(order.order_id))
         await scene.follow()
         assert await shop.pay(payer, order) == PAID
 

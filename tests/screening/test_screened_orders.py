@@ -9,7 +9,7 @@ from tests.callbacks.receiver import Behaviour, Received, Writer, hang, raw
 from tests.crash_points import run_killed
 from tests.fork_server import fork_program
 from tests.ports import find_port
-from tests.screening.conftest import InScreened, Screened, open_screened
+from tests.screening.conftest import InScreened, Screened, ann, open_screened
 from tests.screening.killable_screener import STEPS, at, pay
 from tests.screening.provider import OTHER_SECRET, be_slow, echo, is_signed, say
 from tests.withdrawals.conftest import ERC20_ADDRESS, MERCHANT_ID, TRC20_ADDRESS, InShop, Shop
@@ -80,7 +80,7 @@ def test_a_held_order_waits_and_is_paid_when_a_person_releases_it(in_each_layout
             assert (await count_signed(scene), len(scene.provider.received)) == (0, 1)
             found = await scene.screening(order.order_id)
             async with shop.connection.transaction():
-                await decisions.release(shop.connection, found, "operator:ann", shop.clock())
+                await decisions.release(shop.connection, ann(shop.clock()), found)
             assert await scene.follow() == 1
             assert await scene.follow() == 0
             # The follower has woken the order: no time passes.
@@ -108,7 +108,7 @@ def test_what_a_person_decides_while_an_attempt_ends_is_carried_out_at_once(
                     # The attempt knows that the order is held, and has not let it rest yet.
                     found = await scene.screening(withdrawal.order_id)
                     decide = decisions.refuse if is_refused else decisions.release
-                    await decide(shop.connection, found, "operator:ann", shop.clock())
+                    await decide(shop.connection, ann(shop.clock()), found)
                     assert await scene.follow() == 1
                     raise
 
@@ -133,9 +133,7 @@ def test_a_refused_order_fails_and_the_merchant_has_its_money_back(screened: InS
         order = await shop.order()
         if by == "person":
             assert await shop.pay(payer, order) == PROCESSING
-            await decisions.refuse(
-                shop.connection, await scene.screening(order.order_id), "operator:ann", shop.clock()
-            )
+            await decisions.refuse(shop.connection, ann(shop.clock()), await scene.screening(order.order_id))
             await scene.follow()
         assert await shop.pay(payer, order) == REFUNDED
         assert await shop.balances() == before
@@ -275,7 +273,7 @@ def test_a_list_that_changes_holds_what_has_passed_until_it_is_signed(screened: 
         assert await scene.obstacle(order.order_id) == ("screening", "screening 1: list: a new warning")
         assert told.built == []
         # The statement that stores what was signed would refuse it, too.
-        await decisions.release(shop.connection, await scene.screening(order.order_id), "operator:ann", 1)
+        await decisions.release(shop.connection, ann(1), await scene.screening(order.order_id))
         await rest(scene)
         await shop.turn(payer)
         assert len(told.built) == 1
@@ -297,7 +295,7 @@ def test_who_released_an_order_before_its_address_was_listed_did_not_release_tha
         assert (await scene.obstacle(order.order_id))[0] == "payout_rule"
         # The address is listed while two people look at the rule alone.
         scene.write_list(f"{ERC20_ADDRESS} {verdict} stolen funds")
-        await decisions.release(shop.connection, await scene.screening(order.order_id), "ann", shop.clock())
+        await decisions.release(shop.connection, ann(shop.clock()), await scene.screening(order.order_id))
         await scene.follow()
         ended = await shop.pay(payer, order)
         found = await scene.screening(order.order_id)
@@ -308,7 +306,7 @@ def test_who_released_an_order_before_its_address_was_listed_did_not_release_tha
         assert (ended, found.state, found.round_no) == (PROCESSING, State.HELD, 2)
         assert {one.source for one in found.reasons} == {"list", "payout-limit-count"}
         # Who releases it now knows of the list.
-        await decisions.release(shop.connection, found, "ann", shop.clock())
+        await decisions.release(shop.connection, ann(shop.clock()), found)
         await scene.follow()
         assert await shop.pay(payer, order) == PAID
 
@@ -397,7 +395,7 @@ def test_a_person_may_have_the_provider_asked_again(screened: InScreened) -> Non
         assert await shop.pay(payer, order) == PROCESSING
         scene.provider.behave = say("pass")
         found = await scene.screening(order.order_id)
-        await decisions.ask_again(shop.connection, found, shop.clock())
+        await decisions.ask_again(shop.connection, ann(shop.clock()), found)
         await rest(scene)
         assert await shop.pay(payer, order) == PAID
         first, second = (one.headers["webhook-id"] for one in scene.provider.received)
@@ -418,7 +416,7 @@ def test_silence_loosens_no_hold_though_the_setting_lets_orders_pass(screened: I
         for _ in range(2):
             scene.provider.behave = say("pass", status=503)
             found = await scene.screening(order.order_id)
-            await decisions.ask_again(shop.connection, found, shop.clock())
+            await decisions.ask_again(shop.connection, ann(shop.clock()), found)
             await rest(scene)
             assert await shop.pay(payer, order) == PROCESSING
             assert (await scene.obstacle(order.order_id))[0] == "screening_away"

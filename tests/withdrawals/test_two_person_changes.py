@@ -8,7 +8,7 @@ from merchant_wallet.approvals import changes
 from merchant_wallet.approvals.changes import STALE, Connection, Decided, ProposedChange
 from merchant_wallet.approvals.decisions import Person
 from merchant_wallet.base import db
-from merchant_wallet.withdrawals import hot_wallet_store, stops, two_person_changes
+from merchant_wallet.withdrawals import acts, hot_wallet_store, stops, two_person_changes
 from merchant_wallet.withdrawals.stops import list_stops, stop_payouts
 
 ANN, BEN = Person("operator:ann", "192.0.2.1"), Person("operator:ben", "192.0.2.2")
@@ -20,10 +20,10 @@ async def propose(conn: Connection, at_ms: int = 10) -> ProposedChange:
     before = await stops.read_stopped(conn, "TRC20")
     return await changes.propose(
         conn,
-        two_person_changes.THAW,
-        two_person_changes.format_subject("TRC20"),
+        acts.THAW,
+        acts.format_subject("TRC20"),
         before,
-        two_person_changes.describe_resumed(),
+        acts.describe_resumed(),
         "the node is back",
         person=ANN,
         at_ms=at_ms,
@@ -32,7 +32,7 @@ async def propose(conn: Connection, at_ms: int = 10) -> ProposedChange:
 
 
 async def accept(conn: Connection, proposed: ProposedChange, at_ms: int = 20) -> Decided:
-    kind = two_person_changes.make_kinds()[two_person_changes.THAW]
+    kind = two_person_changes.make_kinds()[acts.THAW]
     return await changes.accept(conn, kind, proposed.proposal_no, person=BEN, at_ms=at_ms, roles=["operator"])
 
 

@@ -2,7 +2,8 @@
 
 Rules:
 - A proposal has the old value (`before`) and the new one (`after`). The second person sees both.
-- Acceptance carries the change out. Lock, comparison, change, proposal and audit entry are one transaction.
+- Acceptance carries the change out, by the act that one person does alone where one is enough. The author is
+  who accepted. Lock, comparison, change, proposal and audit entry are one transaction.
 - The value is read again under its lock. If it is no longer `before`, the proposal fails and nothing changes.
 - The proposal also fails if the same change was accepted meanwhile, or if its proposer could not propose it
   any more.
@@ -39,6 +40,7 @@ from merchant_wallet.approvals.decisions import (
 )
 from merchant_wallet.approvals.proposers import may_still_ask, may_still_propose
 from merchant_wallet.audit import records as audit
+from merchant_wallet.audit.records import Author
 from merchant_wallet.base.db import Queries
 
 Connection = AsyncConnection[Any]
@@ -81,31 +83,26 @@ class ProposedChange(msgspec.Struct, frozen=True):
 
 
 class Applied(msgspec.Struct, frozen=True):
-    """What a change did, for the audit log. None: what the proposal says.
+    """A change was made and recorded. `shown` is only for the person who accepted, such as a new password."""
 
-    `shown` is only for the person who accepted, for example a new password.
-    """
-
-    before: Facts | None = None
-    after: Facts | None = None
     shown: Any = None
 
     def __repr__(self) -> str:
-        return f"Applied({self.before!r}, {self.after!r})"
+        return "Applied()"
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
     """One kind of change. `name` is also the audit log's action, such as `merchant.set`.
 
-    `read` locks the value and returns it in the form of `before`. `apply` writes it in the same transaction;
-    its last argument is the time in milliseconds. Both may raise ChangeRefused, which rolls back what they
+    `read` locks the value and returns it in the form of `before`. `apply` changes it in the same transaction,
+    for the author who accepted, and records that. Both may raise ChangeRefused, which rolls back what they
     did.
     """
 
     name: str
     read: Callable[[Connection, ProposedChange], Awaitable[Facts]]
-    apply: Callable[[Connection, ProposedChange, int], Awaitable[Applied]]
+    apply: Callable[[Connection, ProposedChange, Author], Awaitable[Applied]]
 
 
 class Decided(msgspec.Struct, frozen=True):
@@ -174,14 +171,13 @@ async def accept(
         if not await may_still_ask(conn, person.actor, at_ms, roles):
             raise ProposalRefused(ProposalRefusal.DECIDER_CHANGED)
         try:
-            applied = await _carry_out(conn, kind, change, at_ms, roles)
+            applied = await _carry_out(conn, kind, change, _author_of(change, person, at_ms), roles)
         except ChangeRefused as refused:
             failed = await _decide(conn, change, FAILED, person, at_ms, str(refused))
             facts = {"proposalNo": proposal_no, "outcome": failed.outcome}
             await _record(conn, f"{kind.name}.fail", failed, person, at_ms, after=facts)
             return Decided(failed)
         accepted = await _decide(conn, change, ACCEPTED, person, at_ms, None)
-        await _record_accepted(conn, accepted, applied, person, at_ms)
     return Decided(accepted, applied.shown)
 
 
@@ -240,7 +236,7 @@ async def _insert(conn: Connection, values: dict[str, Any]) -> ProposedChange:
 
 
 async def _carry_out(
-    conn: Connection, kind: Kind, change: ProposedChange, at_ms: int, roles: Collection[str]
+    conn: Connection, kind: Kind, change: ProposedChange, author: Author, roles: Collection[str]
 ) -> Applied:
     if not await may_still_propose(conn, change, roles):
         raise ChangeRefused(ProposalRefusal.PROPOSER_CHANGED.value)
@@ -250,7 +246,7 @@ async def _carry_out(
         if await _fetch(conn, "find_same_accepted", {"proposal_no": change.proposal_no}):
             # The value equals `before`, but it was changed and changed back.
             raise ChangeRefused(STALE)
-        return await kind.apply(conn, change, at_ms)
+        return await kind.apply(conn, change, author)
 
 
 async def _reject(
@@ -288,18 +284,14 @@ async def _decide(
     return (await _fetch(conn, "decide_change", values))[0]
 
 
-async def _record_accepted(
-    conn: Connection, change: ProposedChange, applied: Applied, person: Person, at_ms: int
-) -> None:
-    before = change.before if applied.before is None else applied.before
-    after = change.after if applied.after is None else applied.after
+def _author_of(change: ProposedChange, person: Person, at_ms: int) -> Author:
+    """Who carries a proposal out: the person who accepts it."""
     facts = {
-        **after,
         "proposalNo": change.proposal_no,
         "proposedBy": change.proposed_by,
         "reason": change.reason,
     }
-    await _record(conn, change.kind, change, person, at_ms, before=before, after=facts)
+    return Author(person.actor, person.source, at_ms, facts)
 
 
 async def _record(
@@ -327,4 +319,6 @@ async def _record(
 
 async def _fetch(conn: Connection, name: str, values: dict[str, Any]) -> list[ProposedChange]:
     cursor = await conn.execute(QUERIES[name].text, values)
-    return [ProposedChange(*row) for row in await cursor.fetchall()]
+    found = [ProposedChange(*row) for row in await cursor.fetchall()]
+    # An earlier program may have made it, under a former name of its kind.
+    return [msgspec.structs.replace(one, kind=audit.rename_action(one.kind)) for one in found]

@@ -30,6 +30,7 @@ from merchant_wallet.approvals.decisions import (
     check_reason,
 )
 from merchant_wallet.approvals.proposers import may_still_propose
+from merchant_wallet.audit.records import Author
 from merchant_wallet.base.codes import Refusal
 from merchant_wallet.base.currencies import CURRENCIES
 from merchant_wallet.base.db import Queries
@@ -289,6 +290,18 @@ async def carry_out(conn: AsyncConnection, ask: Ask, proposal_no: int) -> Propos
             await note_outcome(conn, proposal, await ask(proposal.merchant_id, command_of(proposal)))
             return await _lock(conn, proposal_no)
         return proposal
+
+
+async def record_outcome(conn: AsyncConnection, author: Author, done: Proposal, stage: str) -> None:
+    """Record in the audit log what became of an accepted proposal. `stage` is `accept` or `carry_out`."""
+    facts = {"state": done.state, "entryId": done.entry_id, "outcome": done.outcome}
+    subject = format_subject(done)
+    await author.record(conn, f"adjustment.{stage}", subject, done.merchant_id, after=facts)
+
+
+def format_subject(proposal: Proposal) -> str:
+    """The name of an adjustment in the audit log."""
+    return f"proposal {proposal.proposal_no}"
 
 
 async def note_outcome(conn: AsyncConnection, proposal: Proposal, outcome: Outcome) -> bool:

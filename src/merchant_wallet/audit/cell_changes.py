@@ -5,19 +5,17 @@
   second is missing, the outcome is unknown: look before you ask again.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from psycopg import AsyncConnection
 
-from merchant_wallet.audit.records import Facts
+from merchant_wallet.audit.records import Author, Facts
 
 Connection = AsyncConnection[Any]
 
-Record = Callable[[str, Facts | None, Facts | None], Awaitable[object]]
-"""Writes an entry of the audit log: its action, and the facts before and after."""
 UNCHANGED = "nothing was changed"
 
 
@@ -39,7 +37,9 @@ class Told:
 
 
 @asynccontextmanager
-async def change_cell(home: Connection, cell: Connection, action: str, record: Record) -> AsyncIterator[Told]:
+async def change_cell(
+    author: Author, home: Connection, cell: Connection, action: str, subject: str, merchant_id: int | None
+) -> AsyncIterator[Told]:
     """A transaction that changes a merchant's cell. The caller makes the change and says what to record.
 
     In the default cell `cell` is `home` itself. Must not be called in a transaction.
@@ -49,16 +49,17 @@ async def change_cell(home: Connection, cell: Connection, action: str, record: R
         async with home.transaction():
             yield told
             if told.has_changed:
-                await record(action, told.before, told.after)
+                await author.record(home, action, subject, merchant_id, before=told.before, after=told.after)
         return
-    await record(f"{action}.asked", None, None)
+    refused = f"{action}.refused"
+    await author.record(home, f"{action}.asked", subject, merchant_id)
     async with cell.transaction():
         try:
             yield told
         except Exception as error:
-            await record(f"{action}.refused", None, {"reason": str(error)})
+            await author.record(home, refused, subject, merchant_id, after={"reason": str(error)})
             raise
     if told.has_changed:
-        await record(action, told.before, told.after)
+        await author.record(home, action, subject, merchant_id, before=told.before, after=told.after)
     else:
-        await record(f"{action}.refused", None, {"reason": UNCHANGED})
+        await author.record(home, refused, subject, merchant_id, after={"reason": UNCHANGED})

@@ -17,7 +17,7 @@ from typing import Final
 import msgspec
 import structlog
 
-from merchant_wallet.audit.records import MAX_SOURCE, UNKNOWN, Connection, append
+from merchant_wallet.audit.records import MAX_SOURCE, UNKNOWN, Author, Connection, append
 from merchant_wallet.base.db import Queries
 
 QUERIES: Final = Queries(Path(__file__).with_name("failures.sql"))
@@ -37,6 +37,7 @@ MAX_ROWS_PER_MINUTE: Final = 20
 PAGE_ROWS: Final = 200
 PLATFORM: Final = 0
 ACTOR: Final = "sign-in"
+SEE: Final = "operator.see_failures"
 
 log = structlog.get_logger(__name__)
 
@@ -107,20 +108,26 @@ class SeenDay(msgspec.Struct, frozen=True):
     failures: int
 
 
-async def note_seen(conn: Connection, seen: SeenDay, *, actor: str, at_ms: int) -> int:
-    """Note that somebody has seen these failures. Returns how many are noted; 0 if that changes nothing.
+async def note_seen(conn: Connection, author: Author, seen: SeenDay) -> int:
+    """Note that somebody has seen these failures, with a record. Returns how many are noted; 0 if that
+    changes nothing.
 
-    Never more are noted than were counted. Call it in the transaction of its audit entry.
+    Never more are noted than were counted.
     """
     values = {
         **msgspec.structs.asdict(seen),
         "from_ms": seen.day * DAY_MS,
         "until_ms": (seen.day + 1) * DAY_MS,
-        "seen_by": actor,
-        "at_ms": at_ms,
+        "seen_by": author.actor,
+        "at_ms": author.at_ms,
     }
-    row = await (await conn.execute(QUERIES["note_seen"].text, values)).fetchone()
-    return 0 if row is None else int(row[0])
+    async with conn.transaction():
+        row = await (await conn.execute(QUERIES["note_seen"].text, values)).fetchone()
+        noted = 0 if row is None else int(row[0])
+        if noted:
+            facts = {"failures": noted, "day": format_day(seen.day)}
+            await author.record(conn, SEE, seen.subject, seen.merchant_id or None, after=facts)
+    return noted
 
 
 def format_day(day: int) -> str:

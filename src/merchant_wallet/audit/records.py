@@ -13,6 +13,8 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
+from itertools import chain
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Final
 
@@ -34,6 +36,9 @@ MAX_PAGE: Final = 500
 MAX_NO: Final = 2**63 - 1
 MAX_SUBJECT: Final = 400
 MAX_SOURCE: Final = 64
+
+FORMER_ACTIONS: Final[Mapping[str, str]] = {"deposit.release": "deposits.release"}
+"""Actions that are written under another name today. Entries keep the name that they were hashed with."""
 
 UNKNOWN: Final = "unknown"
 """The source of a person whose address is not known."""
@@ -61,6 +66,46 @@ class AuditEntry(msgspec.Struct, frozen=True):
     before: dict[str, Any] | None
     after: dict[str, Any] | None
     hash: bytes
+
+
+class Author(msgspec.Struct, frozen=True):
+    """Who makes a change, from where and when.
+
+    `facts` are stored beside each of the author's changes: a reason, or the proposal that another person has
+    accepted.
+    """
+
+    actor: str
+    source: str
+    at_ms: int
+    facts: Facts = {}
+
+    def with_facts(self, facts: Facts) -> "Author":
+        """The same author, with these facts too."""
+        return msgspec.structs.replace(self, facts={**self.facts, **facts})
+
+    async def record(
+        self,
+        conn: Connection,
+        action: str,
+        subject: str,
+        merchant_id: int | None = None,
+        *,
+        before: Facts | None = None,
+        after: Facts | None = None,
+    ) -> int:
+        """Append an entry, last in the transaction of the change. Returns its number. Raises FactsRefused."""
+        return await append(
+            conn,
+            actor=self.actor,
+            action=action,
+            subject=subject,
+            merchant_id=merchant_id,
+            before=before,
+            after={**self.facts, **(after or {})} or None,
+            source=self.source,
+            at_ms=self.at_ms,
+        )
 
 
 async def append(
@@ -119,7 +164,7 @@ async def list_entries(
 ) -> list[AuditEntry]:
     """At most `limit` (1 to 500) entries before a number, newest first, that match all given filters.
 
-    Raises ValueError for another limit.
+    An action's entries under a former name are among them. Raises ValueError for another limit.
     """
     if not 1 <= limit <= MAX_PAGE:
         raise ValueError(f"A page has 1 to {MAX_PAGE} entries.")
@@ -137,12 +182,23 @@ async def list_entries(
     )
     values = {
         "actor": actor,
-        "action": action,
         "merchant_id": merchant_id,
         "before_no": MAX_NO if before_no is None else min(before_no, MAX_NO),
         "limit": limit,
     }
-    return await _read(conn, name, values)
+    names = [action, *(former for former, today in FORMER_ACTIONS.items() if today == action)]
+    pages = [await _read(conn, name, {**values, "action": one}) for one in names]
+    if len(pages) == 1:
+        return pages[0]
+    return sorted(chain.from_iterable(pages), key=attrgetter("audit_no"), reverse=True)[:limit]
+
+
+def rename_action(action: str) -> str:
+    """What an action, or a stage of one, is called today."""
+    for former, today in FORMER_ACTIONS.items():
+        if action == former or action.startswith(f"{former}."):
+            return today + action.removeprefix(former)
+    return action
 
 
 async def show(conn: Connection, audit_no: int) -> AuditEntry | None:

@@ -291,7 +291,9 @@ async def _record(tools: Tools, action: str, month: "ArchivedMonth") -> None:
     told = {"entries": month.entries, "lastId": month.last_id, "digest": month.digest.hex()}
     subject = f"archive of {month.month}"
     async with tools.session.conn.transaction():
-        await tools.session.record(action, subject, merchant_id=month.merchant_id, after=told)
+        await tools.session.author().record(
+            tools.session.conn, action, subject, month.merchant_id, after=told
+        )
 
 
 async def _verify(tools: Tools, outcome: Outcome, cell: "AsyncConnection", merchant_id: int) -> None:

@@ -101,15 +101,12 @@ def _adjust(
         from merchant_wallet.base.money import format_units
         from merchant_wallet.book.commands import Adjust
         from merchant_wallet.book.outcomes import Adjusted
-        from merchant_wallet.merchants.two_person_changes import format_subject
 
         found = await session.find(merchant)
         if signed_units > 0 and found.currency_mode == "USDT" != currency:
             raise Failure(f"Merchant {found.merchant_id} has USDT alone; {currency} there could not be used.")
         command = Adjust(currency, signed_units, reason, find_actor(), sub_user, name)
-        action = "book.credit" if signed_units > 0 else "book.debit"
-        subject = f"sub-user {sub_user}" if sub_user is not None else format_subject(found.merchant_id)
-        adjusted = await session.ask(found.merchant_id, command, action, subject)
+        adjusted = await session.ask(found.merchant_id, command)
         assert isinstance(adjusted, Adjusted)
         return {
             "merchantId": found.merchant_id,

@@ -12,7 +12,7 @@ from merchant_wallet.callbacks.callback_states import State, read_shown_name, sh
 from merchant_wallet.cli import terminal
 from merchant_wallet.cli.failures import CANNOT_RUN, Failure
 from merchant_wallet.cli.options import BeforeOrderOption, DataOption, JsonOption, LimitOption, MerchantOption
-from merchant_wallet.cli.session import Session, find_actor, run
+from merchant_wallet.cli.session import Session, run
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Look at callbacks to merchants, send them again, pause them.", no_args_is_help=True)
 
-ALL: Final = "all callbacks"
 STATES: Final = tuple(map(show_name, State))
 LIST_COLUMNS = ("merchantId", "eventId", "state", "attempts", "nextMs", "createdMs", "deliveredMs")
 ATTEMPT_COLUMNS = ("attemptNo", "atMs", "address", "httpStatus", "latencyMillis", "error", "answer")
@@ -169,24 +168,18 @@ def resend(
         raise Failure("Name either an EVENT_ID or --parked-of MERCHANT.", CANNOT_RUN)
 
     async def act(session: Session) -> dict[str, Any]:
-        from merchant_wallet.callbacks import outbox
+        from merchant_wallet.callbacks import acts
 
+        author = session.author()
         if event is None:
-            merchant_id, which = (await session.find(parked_of or "")).merchant_id, "all that are parked"
-        else:
-            merchant_id, which = await _find_book(session, event), event
-        async with (
-            session.cell(merchant_id) as cell,
-            session.change(cell, "callback.resend", f"callback {which}", merchant_id) as told,
-        ):
-            if event is None:
-                resent = await outbox.send_dead_letters_again(cell, merchant_id)
-            elif await outbox.send_again(cell, merchant_id, event):
-                resent = 1
-            else:
+            merchant_id = (await session.find(parked_of or "")).merchant_id
+            async with session.cell(merchant_id) as cell:
+                return {"resent": await acts.resend_parked(session.conn, cell, author, merchant_id)}
+        merchant_id = await _find_book(session, event)
+        async with session.cell(merchant_id) as cell:
+            if not await acts.resend(session.conn, cell, author, merchant_id, event):
                 raise _unknown(event)
-            told.after = {"resent": resent}
-        return {"resent": resent}
+        return {"resent": 1}
 
     document = run(data, act)
     terminal.print_answer(document, as_json)
@@ -202,21 +195,17 @@ def pause(what: WhatArgument, data: DataOption = None, as_json: JsonOption = Fal
       merchant-wallet callbacks pause Shop
     """
 
-    async def pause_one(cell: "AsyncConnection", merchant_id: int) -> None:
-        from merchant_wallet.callbacks import outbox
+    async def act(session: Session, cell: "AsyncConnection", merchant_id: int) -> None:
+        from merchant_wallet.callbacks import acts
 
-        if not await outbox.pause(cell, merchant_id, what):
-            raise Failure(f"{what} is not due, nothing was changed.")
-
-    async def pause_all(cell: "AsyncConnection", merchant_id: int) -> None:
-        from merchant_wallet.base.clock import now_ms
-        from merchant_wallet.callbacks import outbox
-
-        if not await outbox.pause_merchant(cell, merchant_id, find_actor(), now_ms()):
+        at = session.conn, cell, session.author(), merchant_id
+        if _is_event(what):
+            if not await acts.pause(*at, what):
+                raise Failure(f"{what} is not due, nothing was changed.")
+        elif not await acts.pause_all(*at):
             raise Failure(f"Callbacks to merchant {merchant_id} were paused before, nothing was changed.")
 
-    act = pause_one if _is_event(what) else pause_all
-    terminal.print_answer(_change(data, "pause", "paused", what, act), as_json)
+    terminal.print_answer(_change(data, "paused", what, act), as_json)
 
 
 @app.command()
@@ -229,46 +218,35 @@ def resume(what: WhatArgument, data: DataOption = None, as_json: JsonOption = Fa
       merchant-wallet callbacks resume Shop
     """
 
-    async def resume_one(cell: "AsyncConnection", merchant_id: int) -> None:
-        from merchant_wallet.callbacks import outbox
+    async def act(session: Session, cell: "AsyncConnection", merchant_id: int) -> None:
+        from merchant_wallet.callbacks import acts
 
-        if not await outbox.resume(cell, merchant_id, what):
-            raise Failure(f"{what} was not paused, nothing was changed.")
-
-    async def resume_all(cell: "AsyncConnection", merchant_id: int) -> None:
-        from merchant_wallet.callbacks import outbox
-
-        if not await outbox.resume_merchant(cell, merchant_id):
+        at = session.conn, cell, session.author(), merchant_id
+        if _is_event(what):
+            if not await acts.resume(*at, what):
+                raise Failure(f"{what} was not paused, nothing was changed.")
+        elif not await acts.resume_all(*at):
             raise Failure(f"Callbacks to merchant {merchant_id} were not paused, nothing was changed.")
 
-    act = resume_one if _is_event(what) else resume_all
-    terminal.print_answer(_change(data, "resume", "resumed", what, act), as_json)
+    terminal.print_answer(_change(data, "resumed", what, act), as_json)
 
 
 def _change(
     data: DataOption,
-    verb: str,
     name: str,
     what: str,
-    act: "Callable[[AsyncConnection, int], Awaitable[None]]",
+    act: "Callable[[Session, AsyncConnection, int], Awaitable[None]]",
 ) -> dict[str, Any]:
-    """Change one callback or all of a merchant, with the record in the audit log.
-
-    The answer's member `name` lists the callbacks concerned.
-    """
+    """Change one callback or all of a merchant. The answer's member `name` lists the callbacks concerned."""
 
     async def both(session: Session) -> dict[str, Any]:
-        if _is_event(what):
-            merchant_id, which = await _find_book(session, what), what
-        else:
-            merchant_id, which = (await session.find(what)).merchant_id, ALL
-        async with (
-            session.cell(merchant_id) as cell,
-            session.change(cell, f"callback.{verb}", f"callback {which}", merchant_id) as told,
-        ):
-            await act(cell, merchant_id)
-            told.after = {name: True}
-        return {"merchantId": merchant_id, name: which}
+        from merchant_wallet.callbacks.acts import ALL
+
+        is_one = _is_event(what)
+        merchant_id = await _find_book(session, what) if is_one else (await session.find(what)).merchant_id
+        async with session.cell(merchant_id) as cell:
+            await act(session, cell, merchant_id)
+        return {"merchantId": merchant_id, name: what if is_one else ALL}
 
     return run(data, both)
 

@@ -80,7 +80,7 @@ def add(
                     async with session.conn.transaction():
                         await adding.insert_cell(session.conn, added, now_ms())
                         told = {"schema": cell.schema, "address": address}
-                        await session.record("cell.add", f"cell {name}", after=told)
+                        await session.author().record(session.conn, "cell.add", f"cell {name}", after=told)
                 await adding.finish(cell)
         except (adding.CellRefused, NoCitus) as refused:
             raise Failure(str(refused)) from None
@@ -195,7 +195,9 @@ def drain(
                 if not await placement.set_state(session.conn, name, after, now_ms()):
                     raise Failure(f"The cell {name} was not {before}; nothing was changed.")
                 told = ({"state": before}, {"state": after})
-                await session.record("cell.drain", f"cell {name}", before=told[0], after=told[1])
+                await session.author().record(
+                    session.conn, "cell.drain", f"cell {name}", before=told[0], after=told[1]
+                )
         except placement.CellUnknown as unknown:
             raise Failure(str(unknown)) from None
         return {"name": name, "state": after}
@@ -226,7 +228,9 @@ def follow(name: NameArgument, data: DataOption = None, as_json: JsonOption = Fa
                 async with session.conn.transaction():
                     if is_new := await citus.set_address(session.conn, cell_id, address):
                         told = ({"address": before}, {"address": address})
-                        await session.record("cell.follow", f"cell {name}", before=told[0], after=told[1])
+                        await session.author().record(
+                            session.conn, "cell.follow", f"cell {name}", before=told[0], after=told[1]
+                        )
                 await citus.let_reconnect(session.conn, connection, cell_id)
         except citus.NoCitus as refused:
             raise Failure(str(refused)) from None

@@ -24,7 +24,7 @@ from merchant_wallet.cli.options import (
     read_amount,
 )
 from merchant_wallet.cli.second_person import describe_lone_change, print_proposed, propose
-from merchant_wallet.cli.session import Session, find_actor, run
+from merchant_wallet.cli.session import Session, run
 
 if TYPE_CHECKING:
     from merchant_wallet.approvals.changes import ProposedChange
@@ -90,7 +90,6 @@ def wallet(
     """
 
     async def act(session: Session) -> Done:
-        from merchant_wallet.base.clock import now_ms
         from merchant_wallet.custody.cold import two_person_changes as changes
 
         tokens = {code: settings.token for code, settings in session.settings.chains.items()}
@@ -102,7 +101,7 @@ def wallet(
             (changes.ADDRESS, chain),
             (before, after),
             reason,
-            lambda: changes.set_address(session.conn, chain, after, tokens, now_ms()),
+            lambda author: changes.set_address(session.conn, author, chain, (before, after), tokens),
         )
 
     _print(_run(data, act), as_json)
@@ -127,7 +126,6 @@ def limits(
     units = [read_amount(text) for text in (refill_below, target, most)]
 
     async def act(session: Session) -> Done:
-        from merchant_wallet.base.clock import now_ms
         from merchant_wallet.custody.cold import two_person_changes as changes
         from merchant_wallet.custody.cold.limits import Limits
 
@@ -138,7 +136,7 @@ def limits(
             (changes.LIMITS, chain),
             (before, after),
             reason,
-            lambda: changes.set_limits(session.conn, chain, after, now_ms()),
+            lambda author: changes.set_limits(session.conn, author, chain, (before, after)),
         )
 
     _print(_run(data, act), as_json)
@@ -240,26 +238,21 @@ def signed(
         raise Failure(f"The answer can't be read: {error}.") from None
 
     async def act(session: Session) -> dict[str, Any]:
-        from merchant_wallet.base.clock import now_ms
         from merchant_wallet.chains.protocol import Blocked
-        from merchant_wallet.custody.cold import store
+        from merchant_wallet.custody.cold import acts
         from merchant_wallet.custody.cold.signatures import SignatureRefused, read_answer
-        from merchant_wallet.custody.cold.two_person_changes import format_subject
 
         one = await _find(session, number)
         try:
             made = read_answer(one, text)
         except SignatureRefused as refused:
             raise Failure(str(refused)) from None
-        async with session.conn.transaction():
-            try:
-                is_taken = await store.take_signature(session.conn, one, made, now_ms())
-            except Blocked as blocked:
-                raise Failure(f"Nothing may leave the hot wallet now: {blocked}.") from None
-            if not is_taken:
-                raise Failure(f"Transfer {number} does not wait for a signature any more.")
-            told = {"transferId": number, "txHash": made.tx_hash}
-            await session.record("cold.sign", format_subject(one.chain), after=told)
+        try:
+            is_taken = await acts.take_signature(session.conn, session.author(), one, made)
+        except Blocked as blocked:
+            raise Failure(f"Nothing may leave the hot wallet now: {blocked}.") from None
+        if not is_taken:
+            raise Failure(f"Transfer {number} does not wait for a signature any more.")
         return describe_transfer(await _find(session, number))
 
     terminal.print_answer(run(data, act), as_json)
@@ -277,21 +270,17 @@ def drop(number: TransferArgument, data: DataOption = None, as_json: JsonOption 
     """
 
     async def act(session: Session) -> dict[str, Any]:
-        from merchant_wallet.custody.cold import store
-        from merchant_wallet.custody.cold.two_person_changes import format_subject
+        from merchant_wallet.custody.cold import acts
 
         one = await _find(session, number)
-        async with session.conn.transaction():
-            if not await store.ask_drop(session.conn, one, find_actor()):
-                raise Failure(f"Transfer {number} can't be given up: it is {one.step}.")
-            await session.record("cold.drop", format_subject(one.chain), after={"transferId": number})
+        if not await acts.drop(session.conn, session.author(), one):
+            raise Failure(f"Transfer {number} can't be given up: it is {one.step}.")
         return describe_transfer(await _find(session, number))
 
     terminal.print_answer(run(data, act), as_json)
 
 
 async def _begin(session: Session, chain: str, wanted: "WantedTransfer", reason: str | None) -> Done:
-    from merchant_wallet.base.clock import now_ms
     from merchant_wallet.custody.cold import two_person_changes as changes
 
     before = await changes.read_wallets(session.conn, chain)
@@ -301,9 +290,7 @@ async def _begin(session: Session, chain: str, wanted: "WantedTransfer", reason:
         (changes.TRANSFER, chain),
         (before, after),
         reason,
-        lambda: changes.begin_transfer(
-            session.conn, chain, (before, after), approved_by=find_actor(), at_ms=now_ms()
-        ),
+        lambda author: changes.begin_transfer(session.conn, author, chain, (before, after)),
         may_be_alone=False,
     )
 
@@ -324,9 +311,7 @@ async def _change(
     async with session.conn.transaction():
         proposed = await propose(session, kind, subject, facts, reason, may_be_alone=may_be_alone)
         if proposed is None:
-            await apply()
-            told = {**facts[1], **describe_lone_change(session, reason)}
-            await session.record(kind, subject, before=facts[0], after=told)
+            await apply(session.author(describe_lone_change(session, reason)))
     return {"chainType": what[1], **facts[1]}, proposed
 
 

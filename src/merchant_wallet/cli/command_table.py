@@ -100,7 +100,7 @@ ROWS: Final = (
     Row("cell", "cells", "Spread merchants' books over several databases."),
     Row("keys", "keys", "Create, import and show the keys that pay and that receive."),
     Row("sub-users", "subusers", "Find sub-users, pause or limit debits from them, reset a PIN."),
-    Row("rates", "rates", "Set, pause and list exchange rates."),
+    Row("rates", "rates", "Set, remove, pause and list exchange rates."),
     Row("book", "books", "Credit and debit, read balances and statements, verify."),
     Row("finance", "finance", "Reports, months, invoices and files for accountants."),
     Row("fees", "fees", "The platform's earned fees."),

@@ -270,10 +270,9 @@ def _decide(
     tx_hash, log_index = wanted
 
     async def act(session: Session) -> "tuple[dict[str, Any], ProposedChange | None]":
-        from merchant_wallet.base.clock import now_ms
-        from merchant_wallet.cli.second_person import describe_lone_change
-        from merchant_wallet.cli.session import find_actor
-        from merchant_wallet.deposits import deposit_store
+        from merchant_wallet.cli.second_person import describe_lone_change, describe_reason
+        from merchant_wallet.deposits import acts
+        from merchant_wallet.deposits.deposit_store import SeenDeposit
 
         found = await _find(session, tx_hash)
         held = [one for one in found if one.status == "held" and log_index in (None, one.log_index)]
@@ -285,29 +284,20 @@ def _decide(
             )
         (one,) = held
         await _refuse_screened(session, one, is_released=is_released)
-        lone: dict[str, Any] = {"reason": reason}
+        author = session.author(describe_reason(reason))
         if is_released:
             if (proposed := await _propose_release(session, one, reason)) is not None:
                 return {}, proposed
-            lone = describe_lone_change(session, reason)
-        action = "deposits.release" if is_released else "deposits.drop"
-        subject = f"deposit {one.chain} {one.tx_hash}:{one.log_index}"
-        status = "pending" if is_released else "dropped"
-        seen = deposit_store.SeenDeposit(one.block_number, one.amount_units, one.cause)
-        async with (
-            session.cell(one.merchant_id) as cell,
-            session.change(cell, action, subject, one.merchant_id) as told,
-        ):
-            key, actor = (one.tx_hash, one.log_index), find_actor()
-            decided = await deposit_store.decide(
-                cell, one.chain, key, is_released=is_released, actor=actor, now_ms=now_ms(), seen=seen
-            )
-            if decided is None:
-                raise Failure("It was decided or has changed meanwhile: look at it again.")
-            told.before = {"status": "held", "cause": one.cause, "block": one.block_number}
-            told.after = {"status": status, **lone}
-        place = {"chainType": one.chain, "txHash": one.tx_hash, "logIndex": one.log_index}
-        return {**place, "status": status}, None
+            author = session.author(describe_lone_change(session, reason))
+        place = acts.Place(one.merchant_id, one.chain, one.tx_hash, one.log_index)
+        seen = SeenDeposit(one.block_number, one.amount_units, one.cause)
+        async with session.cell(one.merchant_id) as cell:
+            try:
+                await acts.decide(session.conn, cell, author, place, seen, is_released=is_released)
+            except acts.DecisionLate as late:
+                raise Failure(str(late)) from None
+        shown = {"chainType": one.chain, "txHash": one.tx_hash, "logIndex": one.log_index}
+        return {**shown, "status": acts.RELEASED if is_released else acts.DROPPED}, None
 
     document, proposed = run(data, act)
     if proposed is not None:
@@ -322,13 +312,14 @@ async def _propose_release(session: Session, one: "DepositLine", reason: str) ->
     """Propose to credit a held deposit. None: this person may do it alone."""
     from merchant_wallet.approvals.acts.kinds import format_deposit
     from merchant_wallet.cli.second_person import propose
+    from merchant_wallet.deposits import acts
     from merchant_wallet.deposits import two_person_changes as changes
 
-    before = changes.describe_held(one.block_number, one.cause)
+    before = acts.describe_held(one.block_number, one.cause)
     after = changes.describe_released(one.chain, one.tx_hash, one.log_index, one.amount_units)
     subject = format_deposit(one.chain, one.tx_hash, one.log_index)
     facts = before, after
-    return await propose(session, changes.RELEASE, subject, facts, reason, merchant_id=one.merchant_id)
+    return await propose(session, acts.RELEASE, subject, facts, reason, merchant_id=one.merchant_id)
 
 
 async def _refuse_screened(session: Session, one: "DepositLine", *, is_released: bool) -> None:
@@ -388,7 +379,9 @@ def simulate(
             raise Failure(f"The sandbox has no {name}: add it to WALLET_SANDBOX_CHAINS.")
         async with session.conn.transaction():
             arrival = await add_deposit(session.conn, name, SENDER, recipient, units, now_ms())
-            await session.record("deposits.simulate", f"address {address}", after={"amount": amount})
+            await session.author().record(
+                session.conn, "deposits.simulate", f"address {address}", after={"amount": amount}
+            )
         return {
             "chainType": name,
             "txHash": compute_tx_hash(name, arrival.block_number),

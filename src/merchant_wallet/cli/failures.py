@@ -116,7 +116,7 @@ def _explain_refusal(error: Exception) -> Failure | None:
     from merchant_wallet.exchange.rates import RateRefused
     from merchant_wallet.merchants.app_keys import KeyRefused
     from merchant_wallet.merchants.id_ranges import RangesExhausted
-    from merchant_wallet.merchants.key_changes import KeyTooWide
+    from merchant_wallet.merchants.key_acts import KeyTooWide
     from merchant_wallet.merchants.settings import SettingRefused
     from merchant_wallet.merchants.store import MerchantUnknown, SecretRefused
     from merchant_wallet.merchants.xpub_pool import PoolEmpty

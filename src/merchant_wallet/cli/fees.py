@@ -93,11 +93,10 @@ def withdraw(
         from merchant_wallet.base.money import format_units
         from merchant_wallet.book.commands import WithdrawFees
         from merchant_wallet.book.outcomes import Adjusted
-        from merchant_wallet.merchants.two_person_changes import format_subject
 
         merchant_id = (await session.find(merchant)).merchant_id
         command = WithdrawFees(currency, amount_units, reason, find_actor(), name)
-        adjusted = await session.ask(merchant_id, command, "fees.withdraw", format_subject(merchant_id))
+        adjusted = await session.ask(merchant_id, command)
         assert isinstance(adjusted, Adjusted)
         return {
             "merchantId": merchant_id,

@@ -141,7 +141,9 @@ def prepare(month: MonthArgument, data: DataOption = None, as_json: JsonOption =
                 made = await months.prepare(databases, period, now_ms(), actor=find_actor())
             except months.NotReady as cause:
                 raise Failure(str(cause)) from None
-        await session.record("month.prepare", f"month {period.name}", after={"digest": made.digest.hex()})
+        await session.author().record(
+            session.conn, "month.prepare", f"month {period.name}", after={"digest": made.digest.hex()}
+        )
         return describe_month(made)
 
     terminal.print_answer(run(data, act), as_json)
@@ -167,7 +169,6 @@ def close(
 
     async def act(session: Session) -> "tuple[dict[str, Any], ProposedChange | None]":
         from merchant_wallet.approvals.changes import ChangeRefused
-        from merchant_wallet.base.clock import now_ms
         from merchant_wallet.cli.second_person import describe_lone_change, propose
         from merchant_wallet.reporting.finance import closing, months
 
@@ -179,10 +180,8 @@ def close(
         proposed = await propose(session, closing.CLOSE, subject, facts, reason)
         if proposed is None:
             try:
-                async with session.conn.transaction():
-                    await closing.accept_month(session.conn, found.month, now_ms(), lone_actor=find_actor())
-                    told = {**facts[1], **describe_lone_change(session, reason)}
-                    await session.record(closing.CLOSE, subject, before=facts[0], after=told)
+                author = session.author(describe_lone_change(session, reason))
+                await closing.accept_month(session.conn, author, found.month)
             except ChangeRefused as refused:
                 raise Failure(str(refused)) from None
             found = await months.read_month(session.conn, period.name)

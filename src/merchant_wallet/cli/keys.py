@@ -243,7 +243,7 @@ def _record_if_possible(settings: Settings, action: str, subject: str, after: di
         find_database(settings)
     except Failure:
         return False
-    run(settings.data, lambda session: session.record(action, subject, after=after))
+    run(settings.data, lambda session: session.author().record(session.conn, action, subject, after=after))
     return True
 
 
@@ -273,7 +273,7 @@ async def _fill_pool(session: Session, keystore: "Keystore", count: int) -> int:
         async with session.conn.transaction():
             await xpub_pool.add(session.conn, batch)
             added = {"from": batch[0][0], "upTo": batch[-1][0]}
-            await session.record("keys.derive", "accounts for merchants", after=added)
+            await session.author().record(session.conn, "keys.derive", "accounts for merchants", after=added)
         progress.show(f"{done * BATCH_SIZE + len(batch)} of {count} accounts derived")
     progress.end()
     return count

@@ -1,7 +1,6 @@
 """`merchant suspend` and others: whether a merchant may call, and with which secrets.
 
-Rules: a secret is printed once, by the command that creates it. A change and its record in the audit log are
-one transaction.
+Rules: a secret is printed once, by the command that creates it.
 """
 
 from typing import Any
@@ -41,15 +40,12 @@ def resume(merchant: MerchantArgument, data: DataOption = None, as_json: JsonOpt
 
 def _set_status(merchant: str, data: DataOption, as_json: bool, *, suspended: bool) -> None:
     async def act(session: Session) -> dict[str, Any]:
-        from merchant_wallet.merchants import records, store
+        from merchant_wallet.merchants import acts, records
 
         merchant_id = (await session.find(merchant)).merchant_id
-        change = store.suspend if suspended else store.resume
+        change = acts.suspend if suspended else acts.resume
         status = records.SUSPENDED if suspended else records.ACTIVE
-        async with session.conn.transaction():
-            changed = await change(session.conn, merchant_id)
-            what = "suspend" if suspended else "resume"
-            await record_change(session, what, merchant_id, None, {"status": status, "changed": changed})
+        changed = await change(session.conn, session.author(), merchant_id)
         await session.carry(merchant_id)
         return {"merchantId": merchant_id, "status": status, "changed": changed}
 
@@ -67,16 +63,13 @@ def rotate_secret(merchant: MerchantArgument, data: DataOption = None, as_json: 
     """
 
     async def act(session: Session) -> dict[str, Any]:
-        from merchant_wallet.base.clock import now_ms
-        from merchant_wallet.merchants import store
+        from merchant_wallet.merchants import acts, store
 
         found = await session.find(merchant)
         keyring = (await session.open_base()).keyring
         # Raises WrongMasterKey: a secret sealed with another key could never be opened by the service.
         await store.load(session.conn, keyring, found.merchant_id)
-        async with session.conn.transaction():
-            secret = await store.rotate_secret(session.conn, keyring, found.merchant_id, at_ms=now_ms())
-            await record_change(session, "rotate_secret", found.merchant_id, None, {"rotated": True})
+        secret = await acts.rotate_secret(session.conn, keyring, session.author(), found.merchant_id)
         await session.carry(found.merchant_id)
         return {"merchantId": found.merchant_id, "appKey": found.app_key, "appSecret": secret}
 
@@ -94,25 +87,11 @@ def retire_secret(merchant: MerchantArgument, data: DataOption = None, as_json: 
     """
 
     async def act(session: Session) -> dict[str, Any]:
-        from merchant_wallet.base.clock import now_ms
-        from merchant_wallet.merchants import store
+        from merchant_wallet.merchants import acts
 
         merchant_id = (await session.find(merchant)).merchant_id
-        async with session.conn.transaction():
-            number = await store.retire_secret(session.conn, merchant_id, at_ms=now_ms())
-            retired = {"retiredSecretNo": number}
-            await record_change(session, "retire_secret", merchant_id, None, retired)
+        number = await acts.retire_secret(session.conn, session.author(), merchant_id)
         await session.carry(merchant_id)
-        return {"merchantId": merchant_id, **retired}
+        return {"merchantId": merchant_id, "retiredSecretNo": number}
 
     terminal.print_answer(run(data, act), as_json)
-
-
-async def record_change(
-    session: Session, what: str, merchant_id: int, before: dict[str, Any] | None, after: dict[str, Any]
-) -> None:
-    """Record a change of a merchant in the audit log, last in the change's transaction."""
-    from merchant_wallet.merchants.two_person_changes import format_subject
-
-    subject = format_subject(merchant_id)
-    await session.record(f"merchant.{what}", subject, merchant_id=merchant_id, before=before, after=after)

@@ -1,6 +1,6 @@
 """Changes of a merchant's settings by commands: made now, or proposed to a second person, and printed.
 
-Rules: `merchants.records` checks values. What was changed is in the audit log in the same transaction.
+Rules: `merchants.acts` checks values, makes the change and records it.
 """
 
 from typing import TYPE_CHECKING
@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 import typer
 
 from merchant_wallet.cli import terminal
-from merchant_wallet.cli.merchant_access import record_change
 from merchant_wallet.cli.merchant_facts import describe
 from merchant_wallet.cli.second_person import describe_lone_change, describe_reason, print_proposed, propose
-from merchant_wallet.cli.session import Session, describe_changes
+from merchant_wallet.cli.session import Session
 
 if TYPE_CHECKING:
     from merchant_wallet.approvals.changes import ProposedChange
@@ -30,7 +29,7 @@ async def change_settings(
     reason: str | None,
 ) -> "tuple[Change, ProposedChange | None]":
     """Change settings and switch operations off and on. What needs a second person is proposed."""
-    from merchant_wallet.merchants import store
+    from merchant_wallet.merchants import acts, store
     from merchant_wallet.merchants.records import OPERATIONS
     from merchant_wallet.merchants.settings import SettingRefused
     from merchant_wallet.merchants.store import Change
@@ -38,6 +37,7 @@ async def change_settings(
     if unknown := sorted((off | on) - set(OPERATIONS)):
         raise SettingRefused(f"{unknown[0]!r} is no operation; there are {', '.join(OPERATIONS)}.")
     keyring = (await session.open_base()).keyring
+    sandbox = session.settings.sandbox
     async with session.conn.transaction():
         # Locks the book, so that we add to and remove from the present list.
         before = (await store.change_settings(session.conn, keyring, merchant_id, {})).before
@@ -45,18 +45,19 @@ async def change_settings(
             disabled = (before.disabled_operations | off) - on
             typed = {**typed, "disabled-operations": " ".join(sorted(disabled)) or "none"}
         loosened = await _list_loosened(session, before, typed)
-        proposed = await _propose(session, before, typed, loosened, reason) if loosened else None
-        if proposed is not None:
-            typed = {name: text for name, text in typed.items() if name not in loosened}
-        after = (await store.change_settings(session.conn, keyring, merchant_id, typed)).after
-        was, became = describe_changes(describe(before), describe(after))
-        if became or not proposed:
-            told = (
-                describe_lone_change(session, reason)
-                if loosened and not proposed
-                else describe_reason(reason)
-            )
-            await record_change(session, "set", merchant_id, was, {**became, **told})
+        proposed, author = None, session.author(describe_reason(reason))
+        if loosened:
+            async with session.conn.transaction(force_rollback=True):
+                # A change that would be refused is not proposed.
+                await acts.change_settings(session.conn, keyring, author, merchant_id, typed, sandbox=sandbox)
+            proposed = await _propose(session, before, typed, loosened, reason)
+            if proposed is not None:
+                typed = {name: text for name, text in typed.items() if name not in loosened}
+            else:
+                author = session.author(describe_lone_change(session, reason))
+        after = (
+            await acts.change_settings(session.conn, keyring, author, merchant_id, typed, sandbox=sandbox)
+        ).after
     await session.carry(merchant_id)
     return Change(before, after), proposed
 
@@ -76,15 +77,14 @@ async def _list_loosened(session: Session, before: "Merchant", typed: dict[str, 
 async def _propose(
     session: Session, before: "Merchant", typed: dict[str, str], loosened: list[str], reason: str | None
 ) -> "ProposedChange | None":
-    from merchant_wallet.merchants import two_person_changes
+    from merchant_wallet.merchants import acts, two_person_changes
 
     facts = (
         two_person_changes.describe(before, loosened),
         two_person_changes.describe(two_person_changes.with_settings(before, typed), loosened),
     )
     number = before.merchant_id
-    subject = two_person_changes.format_subject(number)
-    return await propose(session, two_person_changes.SET, subject, facts, reason, merchant_id=number)
+    return await propose(session, acts.SET, acts.format_subject(number), facts, reason, merchant_id=number)
 
 
 def print_outcome(change: "Change", proposed: "ProposedChange | None", as_json: bool) -> None:

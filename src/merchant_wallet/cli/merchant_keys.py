@@ -16,7 +16,7 @@ from merchant_wallet.cli.failures import CANNOT_RUN, REFUSED, Failure
 from merchant_wallet.cli.merchant_access import KEPT_ONCE
 from merchant_wallet.cli.options import DataOption, JsonOption, MerchantArgument, ProposalReasonOption
 from merchant_wallet.cli.second_person import describe_lone_change, describe_reason, print_proposed, propose
-from merchant_wallet.cli.session import Session, find_actor, run
+from merchant_wallet.cli.session import Session, run
 
 if TYPE_CHECKING:
     from merchant_wallet.approvals.changes import ProposedChange
@@ -146,17 +146,14 @@ def roll_key(
     overlap_ms = _read_overlap(overlap)
 
     async def act(session: Session) -> "NewSecret":
-        from merchant_wallet.base.clock import now_ms
-        from merchant_wallet.merchants import app_keys, store
+        from merchant_wallet.merchants import key_acts, store
 
         merchant_id = (await session.find(merchant)).merchant_id
         keyring = (await session.open_base()).keyring
         await store.load(session.conn, keyring, merchant_id)
-        async with session.conn.transaction():
-            made = await app_keys.roll_key(
-                session.conn, keyring, merchant_id, key, overlap_ms=overlap_ms, at_ms=now_ms()
-            )
-            await _record(session, "roll_key", merchant_id, key, None, {"overlapMs": overlap_ms})
+        made = await key_acts.roll_key(
+            session.conn, keyring, session.author(), merchant_id, key, overlap_ms=overlap_ms
+        )
         await session.carry(merchant_id)
         return made
 
@@ -175,13 +172,10 @@ def revoke_key(
     """
 
     async def act(session: Session) -> dict[str, Any]:
-        from merchant_wallet.base.clock import now_ms
-        from merchant_wallet.merchants import app_keys
+        from merchant_wallet.merchants import key_acts
 
         merchant_id = (await session.find(merchant)).merchant_id
-        async with session.conn.transaction():
-            revoked = await app_keys.revoke_key(session.conn, merchant_id, key, now_ms())
-            await _record(session, "revoke_key", merchant_id, key, {"name": revoked.name}, {"revoked": True})
+        revoked = await key_acts.revoke_key(session.conn, session.author(), merchant_id, key)
         await session.carry(merchant_id)
         return {"merchantId": merchant_id, "keyNo": key, "appKey": revoked.app_key, "revoked": True}
 
@@ -213,30 +207,22 @@ def _for_reader(document: dict[str, Any], as_json: bool) -> dict[str, Any]:
 
 
 async def _add(session: Session, merchant: str, name: str, limits: "KeyLimits") -> "NewSecret":
-    from merchant_wallet.base.clock import now_ms
-    from merchant_wallet.merchants import app_keys, key_changes, store
+    from merchant_wallet.merchants import key_acts, store
 
     merchant_id = (await session.find(merchant)).merchant_id
-    keyring, at_ms = (await session.open_base()).keyring, now_ms()
+    keyring = (await session.open_base()).keyring
     # Raises WrongMasterKey: a secret sealed with another key could never be opened by the service.
     await store.load(session.conn, keyring, merchant_id)
-    async with session.conn.transaction():
-        made = await app_keys.add_key(
-            session.conn,
-            keyring,
-            merchant_id,
-            name,
-            limits,
-            sandbox=session.settings.sandbox,
-            created_by=find_actor(),
-            at_ms=at_ms,
-        )
-        if session.settings.needs_two_people:
-            # The merchant is locked now, so nobody changes its other keys meanwhile.
-            keys = await app_keys.list_keys(session.conn, merchant_id, at_ms)
-            key_changes.check_new_key(limits, [key for key in keys if key.key_no != made.key.key_no])
-        after = {"name": name, **limits.show()}
-        await _record(session, "add_key", merchant_id, made.key.key_no, None, after)
+    made = await key_acts.add_key(
+        session.conn,
+        keyring,
+        session.author(),
+        merchant_id,
+        name,
+        limits,
+        sandbox=session.settings.sandbox,
+        needs_two=session.settings.needs_two_people,
+    )
     await session.carry(merchant_id)
     return made
 
@@ -244,54 +230,26 @@ async def _add(session: Session, merchant: str, name: str, limits: "KeyLimits") 
 async def _change(
     session: Session, merchant: str, key_no: int, name: str | None, typed: dict[str, str], reason: str | None
 ) -> "tuple[AppKey, ProposedChange | None]":
-    from merchant_wallet.base.clock import now_ms
-    from merchant_wallet.merchants import app_keys, key_changes
+    from merchant_wallet.merchants import app_keys, key_acts, key_changes
     from merchant_wallet.merchants.key_limits import parse_name
 
-    merchant_id, at_ms = (await session.find(merchant)).merchant_id, now_ms()
+    merchant_id, author = (await session.find(merchant)).merchant_id, session.author(describe_reason(reason))
     async with session.conn.transaction():
-        before = await app_keys.lock_key(session.conn, merchant_id, key_no, at_ms)
+        before = await app_keys.lock_key(session.conn, merchant_id, key_no, author.at_ms)
         limits = key_changes.with_limits(before.limits, typed)
         narrower, wider = key_changes.split_change(before.limits, limits)
         proposed = None
         if wider and session.settings.needs_two_people:
             facts = key_changes.describe(before.limits, wider), key_changes.describe(limits, wider)
-            subject = key_changes.format_subject(merchant_id, key_no)
-            proposed = await propose(
-                session, key_changes.SET, subject, facts, reason, merchant_id=merchant_id
-            )
+            subject = key_acts.format_subject(merchant_id, key_no)
+            proposed = await propose(session, key_acts.SET, subject, facts, reason, merchant_id=merchant_id)
+        if wider and proposed is None:
+            author = session.author(describe_lone_change(session, reason))
         limits = limits if proposed is None else narrower
         shown = before.name if name is None else parse_name(name)
-        was, after = await app_keys.change_key(session.conn, merchant_id, key_no, shown, limits, at_ms)
-        told = describe_lone_change(session, reason) if wider and not proposed else describe_reason(reason)
-        await _record_difference(session, merchant_id, was, after, told)
+        after = await key_acts.change_key(session.conn, author, merchant_id, key_no, shown, limits)
     await session.carry(merchant_id)
     return after, proposed
-
-
-async def _record_difference(
-    session: Session, merchant_id: int, before: "AppKey", after: "AppKey", told: dict[str, Any]
-) -> None:
-    was = {"name": before.name, **before.limits.show()}
-    becomes = {"name": after.name, **after.limits.show()}
-    if changed := [fact for fact in becomes if was[fact] != becomes[fact]]:
-        facts = {fact: becomes[fact] for fact in changed} | told
-        old = {fact: was[fact] for fact in changed}
-        await _record(session, "set_key", merchant_id, after.key_no, old, facts)
-
-
-async def _record(
-    session: Session,
-    what: str,
-    merchant_id: int,
-    key_no: int,
-    before: dict[str, Any] | None,
-    after: dict[str, Any],
-) -> None:
-    from merchant_wallet.merchants.key_changes import format_subject
-
-    subject = format_subject(merchant_id, key_no)
-    await session.record(f"merchant.{what}", subject, merchant_id=merchant_id, before=before, after=after)
 
 
 def _read_overlap(text: str) -> int:

@@ -49,8 +49,6 @@ def look(
     async def act(session: Session) -> "tuple[Change, ProposedChange | None]":
         found = await session.find(merchant)
         typed = {"brand-colour": colour, "customer-url": customer_url}
-        if customer_url is not None and not session.settings.sandbox and customer_url[:5].lower() == "http:":
-            raise Failure("customer-url must begin with https:// outside the sandbox.", REFUSED)
         if logo is not None:
             typed["brand-logo"] = await _store_logo(session, found.merchant_id, logo)
         named = {name: text for name, text in typed.items() if text is not None}

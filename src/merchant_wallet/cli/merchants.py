@@ -11,7 +11,7 @@ import typer
 from merchant_wallet.cli import terminal
 from merchant_wallet.cli.cells import choose_cell
 from merchant_wallet.cli.failures import CANNOT_RUN, REFUSED, Failure
-from merchant_wallet.cli.merchant_access import KEPT_ONCE, record_change
+from merchant_wallet.cli.merchant_access import KEPT_ONCE
 from merchant_wallet.cli.merchant_access import app as access
 from merchant_wallet.cli.merchant_changes import change_settings, print_outcome
 from merchant_wallet.cli.merchant_facts import describe
@@ -66,8 +66,7 @@ def create(
     """
 
     async def act(session: Session) -> dict[str, Any]:
-        from merchant_wallet.base.clock import now_ms
-        from merchant_wallet.merchants import store
+        from merchant_wallet.merchants import acts, store
 
         base = await session.open_base()
         keyring = base.keyring
@@ -76,18 +75,16 @@ def create(
             await store.load(session.conn, keyring, others[-1].merchant_id)
         async with session.conn.transaction():
             cell_id = await choose_cell(session, cell)
-            made = await store.create(
+            made = await acts.create(
                 session.conn,
                 keyring,
+                session.author(),
                 name,
+                currency_mode,
                 # Outside the sandbox no command holds a seed: the accounts were derived ahead.
                 seed=keyring.sandbox_seed() if base.settings.sandbox else None,
-                at_ms=now_ms(),
-                settings={"currency-mode": currency_mode},
                 cell_id=cell_id,
             )
-            opened = {"name": made.merchant.name, "currencyMode": currency_mode}
-            await record_change(session, "create", made.merchant.merchant_id, None, opened)
         await session.carry(made.merchant.merchant_id)
         return {
             "merchantId": made.merchant.merchant_id,
@@ -263,20 +260,11 @@ def set_(
         raise Failure("Nothing to change: name at least one setting (see --help).", CANNOT_RUN)
 
     async def act(session: Session) -> "tuple[Change, ProposedChange | None]":
-        if deposit_notify_url is not None:
-            _require_scheme("deposit-notify-url", deposit_notify_url, sandbox=session.settings.sandbox)
-        for origin in " ".join(frame_origin or ()).replace(",", " ").split():
-            _require_scheme("frame-origins", origin, sandbox=session.settings.sandbox)
         found = await session.find(merchant)
         return await change_settings(session, found.merchant_id, typed, off, on, reason)
 
     change, proposed = run(data, act)
     print_outcome(change, proposed, as_json)
-
-
-def _require_scheme(name: str, url: str, *, sandbox: bool) -> None:
-    if not sandbox and url.lower().startswith("http:"):
-        raise Failure(f"{name} must begin with https:// outside the sandbox.", REFUSED)
 
 
 def _switch(on: bool | None) -> str | None:

@@ -7,7 +7,7 @@ import typer
 from merchant_wallet.cli import terminal
 from merchant_wallet.cli.failures import Failure
 from merchant_wallet.cli.options import DataOption, JsonOption
-from merchant_wallet.cli.session import Session, find_actor, run
+from merchant_wallet.cli.session import Session, run
 
 app = typer.Typer()
 
@@ -58,14 +58,10 @@ def end_sessions(name: NameArgument, data: DataOption = None, as_json: JsonOptio
     """
 
     async def act(session: Session) -> dict[str, Any]:
-        from merchant_wallet.operators import records
-        from merchant_wallet.operators import sessions as kept
+        from merchant_wallet.operators import access, records
 
         operator = await records.show(session.conn, name)
-        async with session.conn.transaction():
-            ended = await kept.end_sessions(session.conn, operator.operator_id)
-            subject = f"operator {operator.name}"
-            await session.record("operator.end_sessions", subject, after={"ended": ended})
+        ended = await access.end_sessions(session.conn, session.author(), operator)
         return {"name": operator.name, "ended": ended}
 
     terminal.print_answer(run(data, act), as_json)
@@ -99,13 +95,9 @@ def seen_failures(
         found = items[key]
         merchant_id, day, failures = (int(found[name]) for name in ("merchant", "day", "failures"))
         seen = SeenDay(merchant_id, found["subject"], day, failures)
-        async with session.conn.transaction():
-            if not await note_seen(session.conn, seen, actor=find_actor(), at_ms=asked.at_ms):
-                raise Failure("Somebody has seen these already, nothing was changed.")
-            told = {"failures": failures, "day": format_day(day)}
-            await session.record(
-                "operator.see_failures", seen.subject, merchant_id=merchant_id or None, after=told
-            )
+        if not await note_seen(session.conn, session.author(), seen):
+            raise Failure("Somebody has seen these already, nothing was changed.")
+        told = {"failures": failures, "day": format_day(day)}
         return {"subject": seen.subject, "merchantId": merchant_id or None, **told}
 
     terminal.print_answer(run(data, act), as_json)

@@ -15,10 +15,11 @@ from merchant_wallet.cli.failures import CANNOT_RUN, REFUSED, Failure
 from merchant_wallet.cli.operator_sessions import NameArgument
 from merchant_wallet.cli.options import DataOption, JsonOption, MerchantOption, ProposalReasonOption
 from merchant_wallet.cli.second_person import describe_lone_change, describe_reason, print_proposed, propose
-from merchant_wallet.cli.session import Session, describe_changes, run
+from merchant_wallet.cli.session import Session, run
 
 if TYPE_CHECKING:
     from merchant_wallet.approvals.changes import ProposedChange
+    from merchant_wallet.audit.records import Author
     from merchant_wallet.operators.records import Connection, NewOperator
     from merchant_wallet.operators.roles import Operator
 
@@ -78,17 +79,16 @@ def create(
             made = await propose(session, access.CREATE, subject, facts, reason, merchant_id=merchant_id)
             if made is not None:
                 return _without_password(made, password)
+            author = session.author(describe_lone_change(session, reason))
             new = await access.create(
                 session.conn,
+                author,
                 name,
                 role,
                 password=password,
                 merchant_id=merchant_id,
-                at_ms=now_ms(),
                 wait_ms=wait_ms,
             )
-            after = {"role": role, "merchantId": merchant_id, **describe_lone_change(session, reason)}
-            await session.record(access.CREATE, subject, merchant_id=merchant_id, after=after)
         return _describe_new(new, password)
 
     _print_new(run(data, act), password, as_json)
@@ -155,7 +155,6 @@ def reset(
     password = _read_password() if password_stdin else None
 
     async def act(session: Session) -> "dict[str, Any] | ProposedChange":
-        from merchant_wallet.base.clock import now_ms
         from merchant_wallet.operators import access, records
 
         found = await records.show(session.conn, name)
@@ -165,13 +164,9 @@ def reset(
             if made is not None:
                 return _without_password(made, password)
             wait_ms = session.settings.operator_wait_ms
+            author = session.author(describe_lone_change(session, reason))
             new = await access.reset(
-                session.conn, operator.operator_id, password=password, at_ms=now_ms(), wait_ms=wait_ms
-            )
-            before, after = {"enrolled": operator.enrolled}, {"enrolled": False}
-            after |= describe_lone_change(session, reason)
-            await session.record(
-                access.RESET, access.format_subject(operator.name), before=before, after=after
+                session.conn, author, operator.operator_id, password=password, wait_ms=wait_ms
             )
         return _describe_new(new, password)
 
@@ -186,10 +181,14 @@ def disable(name: NameArgument, data: DataOption = None, as_json: JsonOption = F
     Example:
       merchant-wallet operator disable bob
     """
-    from merchant_wallet.operators import records
 
-    answer = run(data, lambda session: _change_within(session, name, "disable", records.disable))
-    terminal.print_answer(answer, as_json)
+    async def act(session: Session) -> dict[str, Any]:
+        from merchant_wallet.operators import access, records
+
+        found = await records.show(session.conn, name)
+        return describe(await access.disable(session.conn, session.author(), found.operator_id))
+
+    terminal.print_answer(run(data, act), as_json)
 
 
 @app.command()
@@ -209,7 +208,6 @@ def enable(
     """
 
     async def act(session: Session) -> "dict[str, Any] | ProposedChange":
-        from merchant_wallet.base.clock import now_ms
         from merchant_wallet.operators import access, records
 
         async def judge(found: "Operator") -> "ProposedChange | dict[str, Any]":
@@ -219,11 +217,10 @@ def enable(
             made = await _propose(session, access.ENABLE, found, facts, reason)
             return describe_lone_change(session, reason) if made is None else made
 
-        async def change(conn: "Connection", operator_id: int) -> "Operator":
-            wait_ms = session.settings.operator_wait_ms
-            return await access.enable(conn, operator_id, at_ms=now_ms(), wait_ms=wait_ms)
+        async def change(conn: "Connection", author: "Author", operator_id: int) -> "Operator":
+            return await access.enable(conn, author, operator_id, wait_ms=session.settings.operator_wait_ms)
 
-        return await _change_or_propose(session, name, "enable", change, judge)
+        return await _change_or_propose(session, name, change, judge)
 
     _print_changed(run(data, act), as_json)
 
@@ -248,7 +245,6 @@ def set_role(
     """
 
     async def act(session: Session) -> "dict[str, Any] | ProposedChange":
-        from merchant_wallet.base.clock import now_ms
         from merchant_wallet.operators import access
         from merchant_wallet.operators.roles import gains_rights
 
@@ -257,17 +253,15 @@ def set_role(
         async def judge(found: "Operator") -> "ProposedChange | dict[str, Any]":
             if not gains_rights(found.role, found.merchant_id, role, merchant_id):
                 return describe_reason(reason)
-            facts = access.describe_role(found, role, merchant_id)
+            facts = access.describe_new_role(found, role, merchant_id)
             made = await _propose(session, access.SET_ROLE, found, facts, reason)
             return describe_lone_change(session, reason) if made is None else made
 
-        async def change(conn: "Connection", operator_id: int) -> "Operator":
+        async def change(conn: "Connection", author: "Author", operator_id: int) -> "Operator":
             wait_ms = session.settings.operator_wait_ms
-            return await access.set_role(
-                conn, operator_id, role, merchant_id, at_ms=now_ms(), wait_ms=wait_ms
-            )
+            return await access.set_role(conn, author, operator_id, role, merchant_id, wait_ms=wait_ms)
 
-        return await _change_or_propose(session, name, "set_role", change, judge)
+        return await _change_or_propose(session, name, change, judge)
 
     _print_changed(run(data, act), as_json)
 
@@ -288,8 +282,7 @@ async def _propose(
 async def _change_or_propose(
     session: Session,
     name: str,
-    what: str,
-    act: "Callable[[Connection, int], Awaitable[Operator]]",
+    act: "Callable[[Connection, Author, int], Awaitable[Operator]]",
     judge: "Callable[[Operator], Awaitable[ProposedChange | dict[str, Any]]]",
 ) -> "dict[str, Any] | ProposedChange":
     """Change an operator, unless `judge` proposes the change instead.
@@ -302,32 +295,8 @@ async def _change_or_propose(
         found = await records.show(session.conn, name)
         judged = await judge(await records.lock(session.conn, found.operator_id))
         if isinstance(judged, dict):
-            return await _change_within(session, name, what, act, judged)
+            return describe(await act(session.conn, session.author(judged), found.operator_id))
     return judged
-
-
-async def _change_within(
-    session: Session,
-    name: str,
-    what: str,
-    act: "Callable[[Connection, int], Awaitable[Operator]]",
-    told: "Mapping[str, Any] | None" = None,
-) -> dict[str, Any]:
-    from merchant_wallet.operators import records
-
-    async with session.conn.transaction():
-        found = await records.show(session.conn, name)
-        before = await records.lock(session.conn, found.operator_id)
-        after = describe(await act(session.conn, before.operator_id))
-        was, became = describe_changes(describe(before), after)
-        await session.record(
-            f"operator.{what}",
-            f"operator {before.name}",
-            merchant_id=after["merchantId"],
-            before=was,
-            after={**became, **(told or {})},
-        )
-    return after
 
 
 def _without_password(made: "ProposedChange", password: str | None) -> "ProposedChange":

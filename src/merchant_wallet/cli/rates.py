@@ -1,5 +1,6 @@
 """`rates`: the exchange rates of the platform and of single merchants."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -12,14 +13,20 @@ from merchant_wallet.cli.second_person import describe_lone_change, describe_rea
 from merchant_wallet.cli.session import Session, run
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Awaitable, Callable
 
     from merchant_wallet.approvals.changes import ProposedChange
+    from merchant_wallet.audit.records import Author
     from merchant_wallet.exchange.rates import RateLine
 
-app = typer.Typer(help="Set, pause and list exchange rates.", no_args_is_help=True)
+    Act = Callable[[Author], Awaitable[RateLine]]
+
+app = typer.Typer(help="Set, remove, pause and list exchange rates.", no_args_is_help=True)
 
 LIST_COLUMNS = ("merchantId", "direction", "rate", "paused", "setMs", "maxAgeMs")
+
+Facts = tuple[Mapping[str, Any], Mapping[str, Any]]
+"""The facts of a proposal: before and after."""
 
 DirectionArgument = Annotated[
     Literal["USDT:KFB", "KFB:USDT"],
@@ -60,31 +67,56 @@ def set_(
         raise Failure(f"RATE: {error}.") from None
 
     async def act(session: Session) -> "dict[str, Any] | ProposedChange":
-        from merchant_wallet.base.clock import now_ms
-        from merchant_wallet.exchange import rates
+        from merchant_wallet.exchange import acts, two_person_changes
 
         scope = await _find_scope(session, merchant)
         max_age_ms = None if max_age is None else max_age * 1000
 
-        def set_rate() -> "Awaitable[RateLine]":
-            return rates.set_rate(session.conn, direction, rate_e8, scope, max_age_ms, at_ms=now_ms())
+        async def set_rate(author: "Author") -> "RateLine":
+            return await acts.set_rate(session.conn, author, direction, rate_e8, scope, max_age_ms)
 
-        async with session.conn.transaction():
-            # Nobody may change a rate between the check and the change.
-            await rates.lock_rates(session.conn)
-            told = describe_reason(reason)
-            if await _needs_two(session, direction, rate_e8, scope):
-                made = await _propose(session, direction, rate_e8, max_age_ms, scope, reason, set_rate)
-                if made is not None:
-                    return made
-                told = describe_lone_change(session, reason)
-            return await _change(session, "set", scope, direction, set_rate, told)
+        async def describe_proposed(line: "RateLine") -> Facts:
+            wanted = two_person_changes.describe_wanted(rate_e8, max_age_ms)
+            return acts.describe(line), wanted
 
-    done = run(data, act)
-    if isinstance(done, dict):
-        terminal.print_answer(done, as_json)
-    else:
-        print_proposed(done, as_json)
+        return await _change(session, (direction, scope, rate_e8), set_rate, describe_proposed, reason)
+
+    _print_changed(run(data, act), as_json)
+
+
+@app.command()
+def remove(
+    direction: DirectionArgument,
+    merchant: MerchantOption = None,
+    reason: ProposalReasonOption = None,
+    data: DataOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Remove a rate. A merchant then has the platform's rate; without one, exchanges are refused.
+
+    Outside the sandbox removing a merchant's rate is only proposed if the platform's rate is further away
+    than WALLET_RATE_BAND: give a --reason, and another person accepts it. A pause stays.
+
+    \b
+    Examples:
+      merchant-wallet rates remove KFB:USDT --merchant Shop
+      merchant-wallet rates remove USDT:KFB
+    """
+
+    async def act(session: Session) -> "dict[str, Any] | ProposedChange":
+        from merchant_wallet.exchange import acts, two_person_changes
+
+        scope = await _find_scope(session, merchant)
+
+        async def remove_rate(author: "Author") -> "RateLine":
+            return await acts.remove_rate(session.conn, author, direction, scope)
+
+        async def describe_proposed(line: "RateLine") -> Facts:
+            return await two_person_changes.describe_removal(session.conn, line)
+
+        return await _change(session, (direction, scope, None), remove_rate, describe_proposed, reason)
+
+    _print_changed(run(data, act), as_json)
 
 
 @app.command("list")
@@ -142,74 +174,55 @@ def _print_paused(
     direction: str, merchant: str | None, paused: bool, data: DataOption, as_json: bool
 ) -> None:
     async def act(session: Session) -> dict[str, Any]:
-        from merchant_wallet.base.clock import now_ms
-        from merchant_wallet.exchange import rates
+        from merchant_wallet.exchange import acts
 
         scope = await _find_scope(session, merchant)
-
-        def pause_rate() -> "Awaitable[RateLine]":
-            return rates.pause(session.conn, direction, scope, paused, at_ms=now_ms())
-
-        return await _change(session, "pause" if paused else "resume", scope, direction, pause_rate)
+        line = await acts.pause(session.conn, session.author(), direction, scope, paused=paused)
+        return describe(line)
 
     terminal.print_answer(run(data, act), as_json)
 
 
-async def _needs_two(session: Session, direction: str, rate_e8: int, scope: int) -> bool:
-    from merchant_wallet.base.clock import now_ms
-    from merchant_wallet.exchange import two_person_changes
-
-    settings = session.settings
-    return settings.needs_two_people and await two_person_changes.needs_two(
-        session.conn, direction, rate_e8, scope, at_ms=now_ms(), band_e8=settings.rate_band
-    )
-
-
-async def _propose(
-    session: Session,
-    direction: str,
-    rate_e8: int,
-    max_age_ms: int | None,
-    scope: int,
-    reason: str | None,
-    act: "Callable[[], Awaitable[RateLine]]",
-) -> "ProposedChange | None":
-    """Propose a rate that the rule about rates allows. Raises RateRefused, and what `propose` raises."""
-    from merchant_wallet.exchange import rates, two_person_changes
-
-    before = two_person_changes.describe(await rates.find_line(session.conn, scope, direction))
-    async with session.conn.transaction(force_rollback=True):
-        await act()
-    after = two_person_changes.describe_wanted(rate_e8, max_age_ms)
-    subject = two_person_changes.format_subject(direction)
-    return await propose(
-        session, two_person_changes.SET, subject, (before, after), reason, merchant_id=scope or None
-    )
-
-
 async def _change(
     session: Session,
-    what: str,
-    scope: int,
-    direction: str,
-    act: "Callable[[], Awaitable[RateLine]]",
-    told: "Mapping[str, Any] | None" = None,
-) -> dict[str, Any]:
-    from merchant_wallet.exchange import rates
+    wanted: tuple[str, int, int | None],
+    act: "Act",
+    describe_proposed: "Callable[[RateLine], Awaitable[Facts]]",
+    reason: str | None,
+) -> "dict[str, Any] | ProposedChange":
+    """Make a change, or propose it if two people are needed.
 
+    `wanted` is the direction, the scope, and the rate, None to remove it. Raises RateRefused, and what
+    `propose` raises.
+    """
+    from merchant_wallet.exchange import acts, rates, two_person_changes
+
+    direction, scope, rate_e8 = wanted
     async with session.conn.transaction():
+        # Nobody may change a rate between the check and the change.
         await rates.lock_rates(session.conn)
-        lines = await rates.list_rates(session.conn)
-        before = [line for line in lines if (line.merchant_id, line.direction) == (scope, direction)]
-        after = describe(await act())
-        await session.record(
-            f"rate.{what}",
-            f"rate {direction}",
-            merchant_id=scope or None,
-            before=describe(before[0]) if before else None,
-            after={**after, **(told or {})},
-        )
-    return after
+        told = describe_reason(reason)
+        author, settings = session.author(), session.settings
+        if settings.needs_two_people and await two_person_changes.needs_two(
+            session.conn, direction, rate_e8, scope, at_ms=author.at_ms, band_e8=settings.rate_band
+        ):
+            facts = await describe_proposed(await rates.find_line(session.conn, scope, direction))
+            async with session.conn.transaction(force_rollback=True):
+                # A change that the rule about rates refuses is not proposed.
+                await act(author)
+            subject, merchant_id = acts.format_subject(direction), scope or None
+            made = await propose(session, acts.SET, subject, facts, reason, merchant_id=merchant_id)
+            if made is not None:
+                return made
+            told = describe_lone_change(session, reason)
+        return describe(await act(author.with_facts(told)))
+
+
+def _print_changed(done: "dict[str, Any] | ProposedChange", as_json: bool) -> None:
+    if isinstance(done, dict):
+        terminal.print_answer(done, as_json)
+    else:
+        print_proposed(done, as_json)
 
 
 async def _find_scope(session: Session, merchant: str | None) -> int:

@@ -15,7 +15,7 @@ from merchant_wallet.cli.options import (
     LimitOption,
     read_amount,
 )
-from merchant_wallet.cli.session import Session, find_actor, run
+from merchant_wallet.cli.session import Session, run
 
 if TYPE_CHECKING:
     from merchant_wallet.approvals.changes import ProposedChange
@@ -187,25 +187,20 @@ def record(
         raise Failure("AMOUNT must be more than 0, and --reason must say why.")
 
     async def act(session: Session) -> "tuple[dict[str, Any], ProposedChange | None]":
-        from merchant_wallet.base.clock import now_ms
         from merchant_wallet.cli.second_person import describe_lone_change, propose
         from merchant_wallet.custody import two_person_changes as changes
 
         await _insist_on_chain(session, chain)
-        actor = find_actor()
         new = changes.NewRecord(chain, direction, units, name, number)
         await changes.check(session.conn, new)
-        facts = changes.UNRECORDED, changes.describe_record(new)
-        subject = f"{direction} {chain} {name}"
+        facts, subject = (changes.UNRECORDED, changes.describe_record(new)), changes.format_subject(new)
         if (proposed := await propose(session, changes.RECORD, subject, facts, reason)) is not None:
             return {}, proposed
-        async with session.conn.transaction():
-            recorded = await changes.record(session.conn, new, reason, actor, now_ms())
-            movement = {"no": recorded, "direction": direction, "amount": amount, "txHash": name}
-            if new.corrects is not None:
-                movement["corrects"] = new.corrects
-            told = {**movement, **describe_lone_change(session, reason)}
-            await session.record("treasury.record", f"chain {chain}", after=told)
+        author = session.author(describe_lone_change(session, reason))
+        recorded = await changes.record(session.conn, author, new, reason)
+        movement = {"no": recorded, "direction": direction, "amount": amount, "txHash": name}
+        if new.corrects is not None:
+            movement["corrects"] = new.corrects
         return {"chainType": chain, **movement}, None
 
     from merchant_wallet.custody.two_person_changes import RecordRefusal, RecordRefused

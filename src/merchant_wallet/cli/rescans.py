@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from merchant_wallet.chains.protocol import Block
     from merchant_wallet.deposits.final_ranges import Reader
 
-ACTION = "deposits.rescan"
-
 
 async def rescan_blocks(session: Session, chain: str, first: int, last: int | None) -> dict[str, Any]:
     """Read again from a block on, up to `last` if it is named. Returns what to print."""
@@ -45,6 +43,7 @@ async def rescan_blocks(session: Session, chain: str, first: int, last: int | No
 
 
 async def _rewind(session: Session, chain: str, before: "Block") -> dict[str, Any]:
+    from merchant_wallet.approvals.acts import kinds
     from merchant_wallet.base.clock import now_ms
     from merchant_wallet.deposits import chain_store
 
@@ -54,13 +53,15 @@ async def _rewind(session: Session, chain: str, before: "Block") -> dict[str, An
             raise Failure(
                 f"{chain} was not read up to block {before.number} yet, so no block was skipped there."
             )
-        await session.record(ACTION, f"chain {chain}", after={"firstBlock": first})
+        subject, told = kinds.format_chain(chain), {"firstBlock": first}
+        await session.author().record(session.conn, kinds.RESCAN, subject, after=told)
     return {"chainType": chain, "firstBlock": first}
 
 
 async def _read_range(
     session: Session, reader: "Reader", chain: str, before: "Block", last: int
 ) -> dict[str, Any]:
+    from merchant_wallet.approvals.acts import kinds
     from merchant_wallet.base.clock import now_ms
     from merchant_wallet.deposits import rescan
     from merchant_wallet.deposits.final_ranges import BlocksMissing, FinalityBroken
@@ -69,15 +70,15 @@ async def _read_range(
         read = await rescan.read_blocks(session.conn, reader, chain, before, last, _say_nothing)
         async with session.conn.transaction():
             changed = await rescan.store_blocks(session.conn, chain, read, now_ms())
-            told = {"firstBlock": before.number + 1, "lastBlock": last, "changed": changed}
-            await session.record(ACTION, f"chain {chain}", after=told)
+            subject, told = kinds.format_chain(chain), rescan.describe_range(read, changed)
+            await session.author().record(session.conn, kinds.RESCAN, subject, after=told)
     except rescan.NotReadYet:
         raise Failure(
             f"{chain} was not read up to block {last} yet: name an earlier --last-block, or none."
         ) from None
     except (BlocksMissing, FinalityBroken) as error:
         raise Failure(f"Nothing was stored: {error}.") from None
-    return {"chainType": chain, **told, "transfers": len(read.received)}
+    return {"chainType": chain, **told}
 
 
 def _say_nothing(done: int, total: int) -> None:

@@ -9,7 +9,7 @@ from merchant_wallet.cli import terminal
 from merchant_wallet.cli.failures import Failure
 from merchant_wallet.cli.options import AuditReasonOption, DataOption, JsonOption
 from merchant_wallet.cli.second_person import describe as describe_proposal
-from merchant_wallet.cli.second_person import describe_lone_change, propose
+from merchant_wallet.cli.second_person import describe_lone_change, describe_reason, propose
 from merchant_wallet.cli.session import Session, run
 
 if TYPE_CHECKING:
@@ -87,8 +87,6 @@ def release(
     """
 
     async def act(session: Session) -> dict[str, Any]:
-        from merchant_wallet.base.clock import now_ms
-        from merchant_wallet.cli.session import find_actor
         from merchant_wallet.screening import decisions
 
         async with session.conn.transaction():
@@ -105,11 +103,8 @@ def release(
             )
             if proposed is not None:
                 return describe_proposal(proposed)
-            released = await decisions.release(session.conn, found, find_actor(), now_ms())
-            told = {**after, **describe_lone_change(session, reason)}
-            await session.record(
-                decisions.RELEASE, subject, merchant_id=found.merchant_id, before=before, after=told
-            )
+            author = session.author(describe_lone_change(session, reason))
+            released = await decisions.release(session.conn, author, found)
         return describe(released)
 
     terminal.print_answer(run(data, act), as_json)
@@ -127,14 +122,11 @@ def refuse(
     """
 
     async def act(session: Session) -> dict[str, Any]:
-        from merchant_wallet.base.clock import now_ms
-        from merchant_wallet.cli.session import find_actor
         from merchant_wallet.screening import decisions
 
+        author = session.author(describe_reason(reason))
         async with session.conn.transaction():
-            found = await _find(session, number)
-            refused = await decisions.refuse(session.conn, found, find_actor(), now_ms())
-            await _record(session, decisions.REFUSE, found, {"state": "refused", "reason": reason})
+            refused = await decisions.refuse(session.conn, author, await _find(session, number))
         return describe(refused)
 
     terminal.print_answer(run(data, act), as_json)
@@ -150,13 +142,11 @@ def ask_again(number: NumberArgument, data: DataOption = None, as_json: JsonOpti
     """
 
     async def act(session: Session) -> dict[str, Any]:
-        from merchant_wallet.base.clock import now_ms
         from merchant_wallet.screening import decisions
 
         async with session.conn.transaction():
             found = await _find(session, number)
-            again = await decisions.ask_again(session.conn, found, now_ms())
-            await _record(session, decisions.ASK_AGAIN, found, {"state": "open", "round": again.round_no})
+            again = await decisions.ask_again(session.conn, session.author(), found)
         return describe(again)
 
     terminal.print_answer(run(data, act), as_json)
@@ -225,11 +215,3 @@ async def _find(session: Session, number: int) -> "Screening":
     if found is None:
         raise Failure(f"There is no screening {number}.")
     return found
-
-
-async def _record(session: Session, action: str, found: "Screening", after: dict[str, Any]) -> None:
-    from merchant_wallet.screening import decisions
-
-    before = {"state": found.state.value, "round": found.round_no, **decisions.describe(found)}
-    subject = decisions.format_subject(found.screening_no)
-    await session.record(action, subject, merchant_id=found.merchant_id, before=before, after=after)

@@ -13,7 +13,7 @@ import os
 import pwd
 import shlex
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
@@ -25,7 +25,7 @@ from merchant_wallet.cli.failures import CANNOT_RUN, Failure
 if TYPE_CHECKING:
     from psycopg import AsyncConnection
 
-    from merchant_wallet.audit.cell_changes import Told
+    from merchant_wallet.audit.records import Author
     from merchant_wallet.base.cells import Cell, Databases
     from merchant_wallet.book.commands import Command
     from merchant_wallet.book.outcomes import Outcome
@@ -227,72 +227,27 @@ class Session:
 
         return await store.find(self.conn, text)
 
-    async def record(
-        self,
-        action: str,
-        subject: str,
-        *,
-        merchant_id: int | None = None,
-        before: Mapping[str, Any] | None = None,
-        after: Mapping[str, Any] | None = None,
-    ) -> None:
-        """Record a change in the audit log, last in the change's transaction."""
-        from merchant_wallet.audit import records
+    def author(self, facts: Mapping[str, Any] | None = None) -> "Author":
+        """The person at the terminal, now. `facts` are stored beside what is changed, such as the reason."""
+        from merchant_wallet.audit.records import Author
         from merchant_wallet.base.clock import now_ms
 
-        await records.append(
-            self.conn,
-            actor=find_actor(),
-            action=action,
-            subject=subject,
-            merchant_id=merchant_id,
-            before=before,
-            after=after,
-            source=SOURCE,
-            at_ms=now_ms(),
-        )
+        return Author(find_actor(), SOURCE, now_ms(), facts or {})
 
-    def change(
-        self, cell: "AsyncConnection", action: str, subject: str, merchant_id: int
-    ) -> "AbstractAsyncContextManager[Told]":
-        """A transaction that changes a merchant's cell, and the change's record in the audit log.
+    async def ask(self, merchant_id: int, command: "Command") -> "Outcome":
+        """Have a book carry a command out, and give the outcome once it is committed and recorded.
 
-        The caller says what to record. An apart cell commits by itself, so there are two records, as in
-        `ask`.
-        """
-        from merchant_wallet.audit.cell_changes import change_cell
-
-        async def record(
-            name: str, before: Mapping[str, Any] | None, after: Mapping[str, Any] | None
-        ) -> None:
-            await self.record(name, subject, merchant_id=merchant_id, before=before, after=after)
-
-        return change_cell(self.conn, cell, action, record)
-
-    async def ask(self, merchant_id: int, command: "Command", action: str, subject: str) -> "Outcome":
-        """Have a book carry a command out, and give the outcome once it is committed.
-
-        The book commits by itself. So the audit log gets two entries: one before, with what is asked, and one
-        after, with the outcome. If the second is missing, the command ended without knowing the outcome.
         Raises Refused if the book refuses, Unavailable, CommandFailed.
         """
-        import msgspec
+        from functools import partial
 
+        from merchant_wallet.audit.book_commands import ask_book
         from merchant_wallet.base.clock import now_ms
-        from merchant_wallet.base.codes import Refusal, Refused
 
         base = await self.open_base()
         await self._open_nonce_days(merchant_id, now_ms())
-        told: Any = msgspec.to_builtins(command)
-        await self.record(f"{action}.asked", subject, merchant_id=merchant_id, after=told)
-        outcome = await self._submit(base, merchant_id, command)
-        if isinstance(outcome, Refusal):
-            refused = {"refused": outcome.code, "reason": outcome.msg}
-            await self.record(f"{action}.refused", subject, merchant_id=merchant_id, after=refused)
-            raise Refused(outcome)
-        done = {"done": True, **describe_outcome(outcome)}
-        await self.record(action, subject, merchant_id=merchant_id, after=done)
-        return outcome
+        submit = partial(self._submit, base)
+        return await ask_book(self.author(), self.conn, submit, merchant_id, command)
 
     async def _open_nonce_days(self, merchant_id: int, now_ms: int) -> None:
         # Each batch writes its id there. If no service runs on the database, today's may not exist.
@@ -318,22 +273,6 @@ class Session:
             return await writer.submit(merchant_id, Submission(command))
         finally:
             await writer.close()
-
-
-def describe_outcome(outcome: "Outcome") -> dict[str, Any]:
-    """What the audit log stores of an outcome."""
-    from merchant_wallet.book.outcomes import read_audited_fields
-
-    found = read_audited_fields(outcome)
-    return {**found, "repeated": True} if getattr(outcome, "repeated", False) else found
-
-
-def describe_changes(
-    before: Mapping[str, Any], after: Mapping[str, Any]
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The fields that differ, before and after."""
-    changed = [name for name in after if after[name] != before.get(name)]
-    return {name: before.get(name) for name in changed}, {name: after[name] for name in changed}
 
 
 def has_master_key(settings: Settings) -> bool:

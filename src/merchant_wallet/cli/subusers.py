@@ -7,7 +7,7 @@ import typer
 from merchant_wallet.cli import terminal
 from merchant_wallet.cli.failures import CANNOT_RUN, Failure
 from merchant_wallet.cli.options import DataOption, JsonOption, MerchantArgument, ShortLimitOption, read_limit
-from merchant_wallet.cli.session import Session, describe_changes, run
+from merchant_wallet.cli.session import Session, run
 
 if TYPE_CHECKING:
     from merchant_wallet.sub_users.controls import SubUserLine
@@ -110,8 +110,7 @@ def set_(
         raise Failure("Nothing to change: give --pause, --resume, --limit-debit or --limit-day.", CANNOT_RUN)
 
     async def act(session: Session) -> dict[str, Any]:
-        from merchant_wallet.sub_users.controls import describe_controls, lock_book, set_controls
-        from merchant_wallet.sub_users.controls import read_by_ext_user_id as read
+        from merchant_wallet.sub_users import acts
 
         merchant_id = (await session.find(merchant)).merchant_id
         changes: dict[str, bool | int | None] = {} if paused is None else {"paused": paused}
@@ -119,15 +118,10 @@ def set_(
             if text is not None:
                 option = "--" + name.removesuffix("_units").replace("_", "-")
                 changes[name] = read_limit(text, option)
-        async with (
-            session.cell(merchant_id) as cell,
-            session.change(cell, "sub_user.set", f"sub-user {ext}", merchant_id) as told,
-        ):
-            await lock_book(cell, merchant_id)
-            before = await read(cell, merchant_id, ext)
-            after = await set_controls(cell, merchant_id, ext, **changes)
-            told.before, told.after = describe_changes(describe_controls(before), describe_controls(after))
-        return describe(after)
+        async with session.cell(merchant_id) as cell:
+            return describe(
+                await acts.change_controls(session.conn, cell, session.author(), merchant_id, ext, **changes)
+            )
 
     terminal.print_answer(run(data, act), as_json)
 
@@ -145,14 +139,11 @@ def reset_pin(
     """
 
     async def act(session: Session) -> dict[str, Any]:
-        from merchant_wallet.base.clock import now_ms
-        from merchant_wallet.sub_users import controls, pins
+        from merchant_wallet.sub_users import acts, controls
 
         merchant_id = (await session.find(merchant)).merchant_id
         async with session.cell(merchant_id) as cell:
-            async with session.change(cell, "sub_user.reset_pin", f"sub-user {ext}", merchant_id) as told:
-                was_set = await pins.reset(cell, merchant_id, ext, now_ms())
-                told.before = {"hadPin": was_set}
+            was_set = await acts.reset_pin(session.conn, cell, session.author(), merchant_id, ext)
             shown = await controls.read_by_ext_user_id(cell, merchant_id, ext)
         return {"userId": shown.user_id, "extUserId": shown.ext_user_id, "hadPin": was_set}
 

@@ -191,6 +191,7 @@ def end(
 
 
 async def _end(session: Session, sweep_id: int, reason: str) -> "SweepShown":
+    from merchant_wallet.approvals.acts import kinds
     from merchant_wallet.base.clock import now_ms
     from merchant_wallet.custody.sweeps import store
     from merchant_wallet.custody.sweeps.manual_end import NotEnded, describe_audit, end_sweep
@@ -201,7 +202,7 @@ async def _end(session: Session, sweep_id: int, reason: str) -> "SweepShown":
         async with session.conn.transaction():
             ended = await end_sweep(session.conn, sweepers, sweep_id, reason, now_ms())
             subject, told = describe_audit(ended, reason)
-            await session.record("sweep.end", subject, after=told)
+            await session.author().record(session.conn, kinds.END_SWEEP, subject, after=told)
     except NotEnded as error:
         raise Failure(f"Sweep {sweep_id} was not ended: {error}.") from None
     finally:
@@ -253,7 +254,8 @@ async def _insist_on_sound(sweepers: Mapping[str, "Sweeper"]) -> None:
 async def _open(
     session: Session, worker: "SweepWorker", chain: str, sweeper: "Sweeper", again: bool
 ) -> list[int]:
-    from merchant_wallet.custody.sweeps.plan import SWEEP
+    from merchant_wallet.approvals.acts import kinds
+    from merchant_wallet.custody.sweeps.plan import SWEEP, describe_request, describe_run
     from merchant_wallet.processes.sweeps import make_sweep_policy
 
     policy = make_sweep_policy(session.settings, chain, sweeper)
@@ -261,14 +263,14 @@ async def _open(
         terminal.note(f"Nothing new is swept on {chain}: set WALLET_{chain}_COIN_PRICE.")
         return []
     planned_sweeps = await _make_plan(session, chain, sweeper, again=again, min_units=policy.minimum_units)
-    addresses = sum(planned.verdict == SWEEP for planned in planned_sweeps)
-    if not addresses:
+    if not any(planned.verdict == SWEEP for planned in planned_sweeps):
         return []
     # Each sweep commits by itself, so the record of what will begin is written first.
-    subject, told = f"chain {chain}", {"addresses": addresses, "again": again}
-    await session.record("sweep.run.asked", subject, after=told)
+    action, subject, asked = kinds.RUN_SWEEPS, kinds.format_chain(chain), describe_request(chain, again=again)
+    await session.author().record(session.conn, f"{action}.asked", subject, after=asked)
     opened = await worker.open(chain, planned_sweeps, policy, find_actor())
-    await session.record("sweep.run", subject, after={"sweepIds": opened, "again": again})
+    run_facts = describe_run(opened, again=again)
+    await session.author().record(session.conn, action, subject, after=run_facts)
     return opened
 
 

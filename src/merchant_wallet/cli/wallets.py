@@ -16,7 +16,7 @@ from merchant_wallet.cli.options import (
     StopReasonOption,
 )
 from merchant_wallet.cli.second_person import describe_lone_change, print_proposed, propose
-from merchant_wallet.cli.session import Session, find_actor, run
+from merchant_wallet.cli.session import Session, run
 
 if TYPE_CHECKING:
     from merchant_wallet.approvals.changes import ProposedChange
@@ -71,13 +71,10 @@ def freeze(
     """
 
     async def act(session: Session) -> dict[str, Any]:
-        from merchant_wallet.base.clock import now_ms
-        from merchant_wallet.withdrawals.stops import stop_payouts
+        from merchant_wallet.withdrawals import acts
 
-        async with session.conn.transaction():
-            if not await stop_payouts(session.conn, chain, find_actor(), reason, now_ms()):
-                raise Failure(f"You had stopped payouts on {chain} before, nothing was changed.")
-            await session.record("wallet.freeze", f"wallet {chain}", after={"reason": reason})
+        if not await acts.stop_chain(session.conn, session.author(), chain, reason):
+            raise Failure(f"You had stopped payouts on {chain} before, nothing was changed.")
         return await _read(session)
 
     terminal.print_list(run(data, act), "stops", STOP_COLUMNS, as_json)
@@ -104,24 +101,20 @@ def thaw(
 
     async def act(session: Session) -> "tuple[dict[str, Any], ProposedChange | None]":
         from merchant_wallet.approvals.changes import ChangeRefused
-        from merchant_wallet.withdrawals import stops, two_person_changes
+        from merchant_wallet.withdrawals import acts, stops
 
         async with session.conn.transaction():
-            before, after = (
-                await stops.read_stopped(session.conn, chain),
-                two_person_changes.describe_resumed(),
-            )
+            before, after = await stops.read_stopped(session.conn, chain), acts.describe_resumed()
             if before["stoppedBy"] is None:
                 raise Failure(f"Payouts on {chain} were neither frozen nor stopped, nothing was changed.")
-            subject = two_person_changes.format_subject(chain)
-            proposed = await propose(session, two_person_changes.THAW, subject, (before, after), reason)
+            subject = acts.format_subject(chain)
+            proposed = await propose(session, acts.THAW, subject, (before, after), reason)
             if proposed is None:
+                author = session.author(describe_lone_change(session, reason))
                 try:
-                    await stops.resume_payouts(session.conn, chain, before)
+                    await acts.resume_chain(session.conn, author, chain, before)
                 except ChangeRefused as refused:
                     raise Failure(str(refused)) from None
-                told = {**after, **describe_lone_change(session, reason)}
-                await session.record(two_person_changes.THAW, subject, before=before, after=told)
         return await _read(session), proposed
 
     document, proposed = run(data, act)

@@ -153,9 +153,7 @@ def approve(names: OrderArgument, data: DataOption = None, as_json: JsonOption =
 
     async def act(session: Session) -> dict[str, Any]:
         person = await find_person(session)
-        return await _ask(
-            session, named, "approve", Approve(named.order_id, person.actor, person.eligible_ms)
-        )
+        return await _ask(session, named, Approve(named.order_id, person.actor, person.eligible_ms))
 
     document = run(data, act)
     _print_order(document, as_json)
@@ -189,7 +187,7 @@ def cancel(
 
     named = _read_names(names)
     command = Cancel(named.order_id, find_actor(), even_frozen=even_frozen)
-    _print_order(_move(named, "cancel", command, data), as_json)
+    _print_order(_move(named, command, data), as_json)
 
 
 @app.command()
@@ -203,7 +201,7 @@ def refund(names: OrderArgument, data: DataOption = None, as_json: JsonOption = 
     from merchant_wallet.book.commands import Refund
 
     named = _read_names(names)
-    _print_order(_move(named, "refund", Refund(named.order_id), data), as_json)
+    _print_order(_move(named, Refund(named.order_id), data), as_json)
 
 
 @app.command()
@@ -218,20 +216,12 @@ def thaw(names: OrderArgument, data: DataOption = None, as_json: JsonOption = Fa
 
     async def act(session: Session) -> dict[str, Any]:
         from merchant_wallet.book import frozen_orders
-        from merchant_wallet.withdrawals import payouts
+        from merchant_wallet.withdrawals import acts
 
         merchant_id = await _find_book(session, named)
         await _read(session, merchant_id, named.order_id)
-        async with session.conn.transaction():
-            if not await payouts.thaw(session.conn, merchant_id, named.order_id):
-                raise Failure(f"Order {named.order_id} was not frozen, nothing was changed.")
-            await session.record(
-                "withdrawal.thaw",
-                f"order {named.order_id}",
-                merchant_id=merchant_id,
-                before={"frozen": True},
-                after={"frozen": False},
-            )
+        if not await acts.thaw_order(session.conn, session.author(), merchant_id, named.order_id):
+            raise Failure(f"Order {named.order_id} was not frozen, nothing was changed.")
         async with session.cell(merchant_id) as cell:
             await frozen_orders.thaw(cell, merchant_id, named.order_id)
         return await _read(session, merchant_id, named.order_id)
@@ -268,13 +258,13 @@ async def _find_book(session: Session, named: Named) -> int:
     return merchant_id
 
 
-def _move(named: Named, what: str, command: "Command", data: DataOption) -> dict[str, Any]:
-    return run(data, lambda session: _ask(session, named, what, command))
+def _move(named: Named, command: "Command", data: DataOption) -> dict[str, Any]:
+    return run(data, lambda session: _ask(session, named, command))
 
 
-async def _ask(session: Session, named: Named, what: str, command: "Command") -> dict[str, Any]:
+async def _ask(session: Session, named: Named, command: "Command") -> dict[str, Any]:
     merchant_id = await _find_book(session, named)
-    await session.ask(merchant_id, command, f"withdrawal.{what}", f"order {named.order_id}")
+    await session.ask(merchant_id, command)
     return await _read(session, merchant_id, named.order_id)
 
 

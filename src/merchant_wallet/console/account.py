@@ -17,10 +17,9 @@ from merchant_wallet.console.request import (
     Connection,
     ConsoleRequest,
     Page,
-    record_change,
 )
 from merchant_wallet.console.return_path import read_return_path
-from merchant_wallet.operators import attempts, authentication, records, sessions
+from merchant_wallet.operators import access, attempts, authentication, records, sessions
 from merchant_wallet.operators.passwords import PasswordRefused
 from merchant_wallet.operators.records import OperatorRefused
 from merchant_wallet.web.client import AUTO, LANGUAGE_COOKIE, THEME_COOKIE
@@ -61,8 +60,8 @@ async def change_password(request: ConsoleRequest, conn: Connection) -> Response
             await records.change_password(
                 conn, operator.operator_id, old, new, kept_session=request.session.session_id
             )
-            await record_change(
-                request, conn, "operator.change_password", _subject(request), request.merchant_id
+            await request.author.record(
+                conn, "operator.change_password", _subject(request), request.merchant_id
             )
     except PasswordRefused as error:
         await attempts.uncount(conn, attempt, request.at_ms)
@@ -80,24 +79,15 @@ async def end_session(request: ConsoleRequest, conn: Connection) -> Response:
     async with conn.transaction():
         if not await sessions.end_session(conn, request.operator.operator_id, request.form.text("session")):
             raise HTTPException(404)
-        await record_change(request, conn, "operator.end_session", _subject(request), request.merchant_id)
+        await request.author.record(conn, "operator.end_session", _subject(request), request.merchant_id)
     return request.redirect(ACCOUNT, N_("The session was ended."))
 
 
 async def end_sessions(request: ConsoleRequest, conn: Connection) -> Response:
     """End all of the user's sessions except this one."""
-    async with conn.transaction():
-        ended = await sessions.end_sessions(
-            conn, request.operator.operator_id, kept_session=request.session.session_id
-        )
-        await record_change(
-            request,
-            conn,
-            "operator.end_sessions",
-            _subject(request),
-            request.merchant_id,
-            after={"ended": ended},
-        )
+    ended = await access.end_sessions(
+        conn, request.author, request.operator, kept_session=request.session.session_id
+    )
     return request.redirect(ACCOUNT, N_("{count} other sessions were ended."), count=ended)
 
 
@@ -114,7 +104,7 @@ async def renew_codes(request: ConsoleRequest, conn: Connection) -> Response:
     try:
         async with conn.transaction():
             codes = await authentication.renew_recovery_codes(conn, operator.operator_id)
-            await record_change(request, conn, "operator.renew_codes", _subject(request), request.merchant_id)
+            await request.author.record(conn, "operator.renew_codes", _subject(request), request.merchant_id)
     except OperatorRefused:
         # An owner has reset the account meanwhile, which has ended this session too.
         return request.redirect(ACCOUNT)

@@ -24,7 +24,7 @@ from merchant_wallet.console import flash
 from merchant_wallet.console.filter_values import find_scope
 from merchant_wallet.console.form_state import EMPTY_FORM, FormState, refill
 from merchant_wallet.console.proposal_forms import REFUSALS, describe_refusal, find_reason_error
-from merchant_wallet.console.request import POST, Connection, ConsoleRequest, Page, read_id, record_change
+from merchant_wallet.console.request import POST, Connection, ConsoleRequest, Page, read_id
 from merchant_wallet.console.tables import read_state
 from merchant_wallet.merchants import store
 from merchant_wallet.merchants.store import MerchantRef, MerchantUnknown
@@ -268,8 +268,7 @@ def _ask(request: ConsoleRequest) -> proposals.Ask:
 async def _redirect_with_outcome(
     request: ConsoleRequest, conn: Connection, done: Proposal, what: str
 ) -> Response:
-    after = {"state": done.state, "entryId": done.entry_id, "outcome": done.outcome}
-    await _record(request, conn, what, done, after=after)
+    await proposals.record_outcome(conn, request.author, done, what)
     if done.entry_id is not None:
         return request.redirect(url_of(done), N_("Carried out: the entry is in the book."))
     return request.redirect(url_of(done), N_("The book refused it: nothing moved."), tone=flash.BAD)
@@ -283,8 +282,8 @@ async def _record(
     *,
     after: Mapping[str, str | int | None] | None = None,
 ) -> None:
-    subject = f"proposal {proposal.proposal_no}"
-    await record_change(request, conn, f"adjustment.{what}", subject, proposal.merchant_id, after=after)
+    subject = proposals.format_subject(proposal)
+    await request.author.record(conn, f"adjustment.{what}", subject, proposal.merchant_id, after=after)
 
 
 def _describe(proposal: Proposal) -> dict[str, str | int | None]:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from merchant_wallet.audit.records import AuditEntry
+from merchant_wallet.audit.records import AuditEntry, rename_action
 from merchant_wallet.base.money import format_units
 from merchant_wallet.console.missing_rights import ROLE_NAMES
 from merchant_wallet.console.setting_fields import PERCENT, list_fields
@@ -78,7 +78,6 @@ ACTIONS: Final[Mapping[str, str]] = {
     "callback.pause": N_("paused callbacks"),
     "callback.resume": N_("resumed callbacks"),
     "callback.test": N_("sent a test callback"),
-    "deposit.release": N_("let a held deposit go"),
     "deposits.release": N_("released a held deposit"),
     "deposits.drop": N_("dropped a held deposit"),
     "deposits.rescan": N_("had blocks read again"),
@@ -187,8 +186,9 @@ class Difference(msgspec.Struct, frozen=True):
 
 def say_action(action: str, translate: Translate) -> str:
     """What was done, in words."""
-    base, _, stage = action.rpartition(".")
-    if (words := _find_words(action)) is not None:
+    name = rename_action(action)
+    base, _, stage = name.rpartition(".")
+    if (words := _find_words(name)) is not None:
         return translate(words)
     if (words := _find_words(base)) is not None and stage in STAGES:
         return translate(STAGES[stage], what=translate(words))

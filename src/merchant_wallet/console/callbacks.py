@@ -5,8 +5,7 @@ callbacks and may resend them. Only the platform's staff may pause them.
 """
 
 import re
-from collections.abc import AsyncIterator, Iterable
-from contextlib import asynccontextmanager
+from collections.abc import Iterable
 from itertools import chain
 from operator import itemgetter
 from typing import Final
@@ -15,12 +14,11 @@ import msgspec
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from merchant_wallet.audit.cell_changes import Told
-from merchant_wallet.callbacks import outbox
+from merchant_wallet.callbacks import acts, outbox
 from merchant_wallet.callbacks.callback_states import State, read_shown_name, show_name
 from merchant_wallet.console import flash
 from merchant_wallet.console.filter_values import find_scope, open_page
-from merchant_wallet.console.request import POST, Connection, ConsoleRequest, Page, change_cell, read_id
+from merchant_wallet.console.request import POST, Connection, ConsoleRequest, Page, read_id
 from merchant_wallet.console.tables import TableState, read_state
 from merchant_wallet.merchants import store
 from merchant_wallet.operators.roles import Right
@@ -92,10 +90,9 @@ async def resend(request: ConsoleRequest, conn: Connection) -> Response:
     """Send a callback now."""
     line = await _find(request, conn)
     request.require(Right.RESEND_CALLBACK, line.merchant_id)
-    async with _change(request, conn, "resend", line.merchant_id, line.event_id) as (cell, told):
-        if not await outbox.send_again(cell, line.merchant_id, line.event_id):
-            raise HTTPException(404)
-        told.after = {"resent": 1}
+    cell = await request.cells.of(line.merchant_id)
+    if not await acts.resend(conn, cell, request.author, line.merchant_id, line.event_id):
+        raise HTTPException(404)
     return request.redirect(url_of(line.event_id), N_("It is sent at once, and repeated as if it were new."))
 
 
@@ -112,9 +109,8 @@ async def resume(request: ConsoleRequest, conn: Connection) -> Response:
 async def resend_dead_letters(request: ConsoleRequest, conn: Connection) -> Response:
     """Send all dead-letter callbacks of a merchant now."""
     merchant_id = await _find_merchant(request, conn)
-    async with _change(request, conn, "resend", merchant_id, "all that are parked") as (cell, change):
-        count = await outbox.send_dead_letters_again(cell, merchant_id)
-        change.after = {"resent": count}
+    cell = await request.cells.of(merchant_id)
+    count = await acts.resend_parked(conn, cell, request.author, merchant_id)
     told = N_("Sent at once: {count}.") if count else N_("It has no failed callbacks.")
     return request.redirect(_back(request, merchant_id), told, count=count)
 
@@ -122,22 +118,18 @@ async def resend_dead_letters(request: ConsoleRequest, conn: Connection) -> Resp
 async def pause_merchant(request: ConsoleRequest, conn: Connection) -> Response:
     """Pause all callbacks of a merchant."""
     merchant_id = await _find_merchant(request, conn)
-    async with _change(request, conn, "pause", merchant_id, "all callbacks") as (cell, told):
-        if not await outbox.pause_merchant(cell, merchant_id, request.actor, request.at_ms):
-            return request.redirect(
-                _back(request, merchant_id), N_("It was paused already."), tone=flash.WARN
-            )
-        told.after = {"paused": True}
+    cell = await request.cells.of(merchant_id)
+    if not await acts.pause_all(conn, cell, request.author, merchant_id):
+        return request.redirect(_back(request, merchant_id), N_("It was paused already."), tone=flash.WARN)
     return request.redirect(_back(request, merchant_id), N_("Nothing more is sent to it; nothing is lost."))
 
 
 async def resume_merchant(request: ConsoleRequest, conn: Connection) -> Response:
     """Resume all callbacks of a merchant."""
     merchant_id = await _find_merchant(request, conn)
-    async with _change(request, conn, "resume", merchant_id, "all callbacks") as (cell, told):
-        if not await outbox.resume_merchant(cell, merchant_id):
-            return request.redirect(_back(request, merchant_id), N_("It was not paused."), tone=flash.WARN)
-        told.after = {"resumed": True}
+    cell = await request.cells.of(merchant_id)
+    if not await acts.resume_all(conn, cell, request.author, merchant_id):
+        return request.redirect(_back(request, merchant_id), N_("It was not paused."), tone=flash.WARN)
     return request.redirect(_back(request, merchant_id), N_("What waited for it is sent."))
 
 
@@ -205,26 +197,13 @@ async def _find_merchant(request: ConsoleRequest, conn: Connection) -> int:
 
 async def _change_one(request: ConsoleRequest, conn: Connection, *, pauses: bool) -> Response:
     line = await _find(request, conn)
-    act, what, name = (outbox.pause, "pause", "paused") if pauses else (outbox.resume, "resume", "resumed")
-    async with _change(request, conn, what, line.merchant_id, line.event_id) as (cell, change):
-        if not await act(cell, line.merchant_id, line.event_id):
-            return request.redirect(
-                url_of(line.event_id), N_("It has moved on; nothing was changed."), tone=flash.WARN
-            )
-        change.after = {name: True}
+    act, cell = acts.pause if pauses else acts.resume, await request.cells.of(line.merchant_id)
+    if not await act(conn, cell, request.author, line.merchant_id, line.event_id):
+        return request.redirect(
+            url_of(line.event_id), N_("It has moved on; nothing was changed."), tone=flash.WARN
+        )
     told = N_("It is not sent until it is resumed.") if pauses else N_("It is sent again.")
     return request.redirect(url_of(line.event_id), told)
-
-
-@asynccontextmanager
-async def _change(
-    request: ConsoleRequest, conn: Connection, what: str, merchant_id: int, which: str
-) -> AsyncIterator[tuple[Connection, Told]]:
-    """The merchant's cell in a transaction, and what to record."""
-    cell = await request.cells.of(merchant_id)
-    action, subject = f"callback.{what}", f"callback {which}"
-    async with change_cell(request, conn, cell, action, subject, merchant_id) as told:
-        yield cell, told
 
 
 def _back(request: ConsoleRequest, merchant_id: int) -> str:

@@ -15,6 +15,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from merchant_wallet.approvals.changes import Facts, ProposedChange
+from merchant_wallet.audit.records import Author
 from merchant_wallet.base.addresses import format_address
 from merchant_wallet.base.chains import CODES
 from merchant_wallet.base.money import format_units, parse_units
@@ -22,8 +23,8 @@ from merchant_wallet.chains.protocol import Blocked
 from merchant_wallet.console import flash, proposal_forms
 from merchant_wallet.console.form_state import EMPTY_FORM, FormState
 from merchant_wallet.console.proposal_forms import Unproposed
-from merchant_wallet.console.request import POST, Connection, ConsoleRequest, Page, read_id, record_change
-from merchant_wallet.custody.cold import signatures, store, two_person_changes, wallets
+from merchant_wallet.console.request import POST, Connection, ConsoleRequest, Page, read_id
+from merchant_wallet.custody.cold import acts, signatures, store, two_person_changes, wallets
 from merchant_wallet.custody.cold.limits import (
     ELSEWHERE,
     RECORDED,
@@ -83,7 +84,7 @@ REFUSALS: Final[Mapping[ColdRefusal, str]] = {
     ),
 }
 
-Apply = Callable[[], Awaitable[object]]
+Apply = Callable[[Author], Awaitable[object]]
 
 
 class ChainView(msgspec.Struct, frozen=True):
@@ -122,10 +123,8 @@ async def move(request: ConsoleRequest, conn: Connection) -> Response:
     except (ColdRefused, Unproposed) as refused:
         return await _show_refused(request, conn, chain, MOVE, refused)
 
-    async def begin() -> int:
-        return await two_person_changes.begin_transfer(
-            conn, chain, (before, after), approved_by=request.actor, at_ms=request.at_ms
-        )
+    async def begin(author: Author) -> int:
+        return await two_person_changes.begin_transfer(conn, author, chain, (before, after))
 
     return await _change(request, conn, (chain, MOVE), two_person_changes.TRANSFER, (before, after), begin)
 
@@ -140,8 +139,8 @@ async def set_limits(request: ConsoleRequest, conn: Connection) -> Response:
         return await _show_refused(request, conn, chain, LIMITS, refused)
     before = await two_person_changes.read_limits(conn, chain)
 
-    async def apply() -> None:
-        await two_person_changes.set_limits(conn, chain, after, request.at_ms)
+    async def apply(author: Author) -> None:
+        await two_person_changes.set_limits(conn, author, chain, (before, after))
 
     return await _change(request, conn, (chain, LIMITS), two_person_changes.LIMITS, (before, after), apply)
 
@@ -157,8 +156,8 @@ async def set_wallet(request: ConsoleRequest, conn: Connection) -> Response:
         return await _show_refused(request, conn, chain, WALLET, refused)
     before = await two_person_changes.read_address(conn, chain)
 
-    async def apply() -> None:
-        await two_person_changes.set_address(conn, chain, after, tokens, request.at_ms)
+    async def apply(author: Author) -> None:
+        await two_person_changes.set_address(conn, author, chain, (before, after), tokens)
 
     return await _change(request, conn, (chain, WALLET), two_person_changes.ADDRESS, (before, after), apply)
 
@@ -181,9 +180,7 @@ async def _change(
             made = await proposal_forms.propose(request, conn, kind, subject, *facts)
             return proposal_forms.redirect_to(request, made)
         async with conn.transaction():
-            found = await apply()
-            told = {**facts[1], "reason": request.form.text(proposal_forms.REASON)}
-            await record_change(request, conn, kind, subject, before=facts[0], after=told)
+            found = await apply(request.author.with_facts(proposal_forms.read_reason(request)))
     except (ColdRefused, Unproposed) as refused:
         return await _show_refused(request, conn, chain, form, refused)
     if isinstance(found, int):
@@ -222,16 +219,12 @@ async def take_signature(request: ConsoleRequest, conn: Connection) -> Response:
         error = request.translate(BAD_SIGNATURE, why=refused)
         state = FormState({"signed": request.form.raw("signed")}, {"signed": error})
         return await _show_transfer(request, one, state)
-    async with conn.transaction():
-        try:
-            is_taken = await store.take_signature(conn, one, signed, request.at_ms)
-        except Blocked as blocked:
-            return request.redirect(url, STOPPED, tone=flash.BAD, why=str(blocked))
-        if not is_taken:
-            return request.redirect(url, NOT_WAITING, tone=flash.WARN)
-        told = {"transferId": one.transfer_id, "txHash": signed.tx_hash}
-        subject = two_person_changes.format_subject(one.chain)
-        await record_change(request, conn, "cold.sign", subject, after=told)
+    try:
+        is_taken = await acts.take_signature(conn, request.author, one, signed)
+    except Blocked as blocked:
+        return request.redirect(url, STOPPED, tone=flash.BAD, why=str(blocked))
+    if not is_taken:
+        return request.redirect(url, NOT_WAITING, tone=flash.WARN)
     return request.redirect(url, SIGNED)
 
 
@@ -239,11 +232,8 @@ async def drop(request: ConsoleRequest, conn: Connection) -> Response:
     """Ask the workers to give a transfer up. What the chain shows of it counts all the same."""
     one = await _find(request, conn)
     url = f"{COLD}/transfers/{one.transfer_id}"
-    async with conn.transaction():
-        if not await store.ask_drop(conn, one, request.actor):
-            return request.redirect(url, NOT_DROPPED, tone=flash.WARN)
-        subject = two_person_changes.format_subject(one.chain)
-        await record_change(request, conn, "cold.drop", subject, after={"transferId": one.transfer_id})
+    if not await acts.drop(conn, request.author, one):
+        return request.redirect(url, NOT_DROPPED, tone=flash.WARN)
     return request.redirect(url, DROPPED)
 
 

@@ -16,7 +16,7 @@ from merchant_wallet.console.proposal_forms import Unproposed
 from merchant_wallet.console.request import POST, Connection, ConsoleRequest, Page, read_id
 from merchant_wallet.console.safety import ACTS
 from merchant_wallet.console.safety_acts import UNDER_WAY, say_asked
-from merchant_wallet.deposits import two_person_changes
+from merchant_wallet.deposits import acts, two_person_changes
 from merchant_wallet.operators.roles import Right
 from merchant_wallet.reporting import deposits
 from merchant_wallet.reporting.deposits import DepositLine
@@ -41,9 +41,9 @@ async def release(request: ConsoleRequest, conn: Connection) -> Response:
         proposed = await proposal_forms.propose(
             request,
             conn,
-            two_person_changes.RELEASE,
+            acts.RELEASE,
             _subject(line),
-            two_person_changes.describe_held(line.block_number, line.cause),
+            acts.describe_held(line.block_number, line.cause),
             after,
             line.merchant_id,
         )
@@ -66,7 +66,7 @@ async def _ask(request: ConsoleRequest, conn: Connection, line: DepositLine, kin
         return request.redirect(_url_of(line), NOT_HELD, tone=flash.WARN)
     if errors := proposal_forms.find_reason_error(request):
         return request.redirect(_url_of(line), errors[proposal_forms.REASON], tone=flash.BAD)
-    before = two_person_changes.describe_held(line.block_number, line.cause)
+    before = acts.describe_held(line.block_number, line.cause)
     after = two_person_changes.describe_released(line.chain, line.tx_hash, line.log_index, line.amount_units)
     arguments = two_person_changes.make_arguments(before, after)
     found = await asked.ask(
@@ -74,9 +74,7 @@ async def _ask(request: ConsoleRequest, conn: Connection, line: DepositLine, kin
         kind,
         _subject(line),
         arguments,
-        person=request.person,
-        at_ms=request.at_ms,
-        reason=request.form.text(proposal_forms.REASON),
+        author=request.author.with_facts(proposal_forms.read_reason(request)),
         merchant_id=line.merchant_id,
     )
     told, tone = await say_asked(conn) if found.is_new else (UNDER_WAY, flash.WARN)

@@ -11,7 +11,7 @@ from starlette.responses import Response
 from merchant_wallet.base.user_input import parse_digits
 from merchant_wallet.console.form_state import EMPTY_FORM, FormState
 from merchant_wallet.console.inbox import list_people
-from merchant_wallet.console.request import POST, Connection, ConsoleRequest, Page, record_change
+from merchant_wallet.console.request import POST, Connection, ConsoleRequest, Page
 from merchant_wallet.notifications import escalation, outbox
 from merchant_wallet.operators import records
 from merchant_wallet.operators.roles import Operator, Right
@@ -50,7 +50,7 @@ async def save(request: ConsoleRequest, conn: Connection) -> Response:
         before = await _describe(conn)
         await escalation.write(conn, [one.operator_id for one in order], times)
         after = await _describe(conn)
-        await record_change(request, conn, "operator.escalation", "escalation", before=before, after=after)
+        await request.author.record(conn, "operator.escalation", "escalation", before=before, after=after)
     return request.redirect(PATH, N_("Saved."))
 
 

@@ -21,7 +21,7 @@ from merchant_wallet.console.filter_values import NOBODY, find_scope
 from merchant_wallet.console.finance import FINANCE, send_pdf
 from merchant_wallet.console.form_state import EMPTY_FORM, FormState
 from merchant_wallet.console.proposal_forms import Unproposed
-from merchant_wallet.console.request import POST, Connection, ConsoleRequest, Page, record_change
+from merchant_wallet.console.request import POST, Connection, ConsoleRequest, Page
 from merchant_wallet.console.tables import read_state
 from merchant_wallet.operators.roles import Right
 from merchant_wallet.reporting.finance import closing, invoices, months
@@ -105,9 +105,8 @@ async def close_month(request: ConsoleRequest, conn: Connection) -> Response:
         if request.context.settings.needs_two_people:
             made = await proposal_forms.propose(request, conn, closing.CLOSE, subject, before, after)
             return proposal_forms.redirect_to(request, made)
-        async with conn.transaction():
-            await closing.accept_month(conn, report.month, request.at_ms, lone_actor=request.actor)
-            await record_change(request, conn, closing.CLOSE, subject, before=before, after=after)
+        author = request.author.with_facts(proposal_forms.read_reason(request))
+        await closing.accept_month(conn, author, report.month)
     except Unproposed as unproposed:
         reason = request.form.raw(proposal_forms.REASON)
         return await _show(

@@ -16,11 +16,11 @@ import msgspec
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from merchant_wallet.audit.failures import MAX_DAY, SeenDay, format_day, note_seen
+from merchant_wallet.audit.failures import MAX_DAY, SeenDay, note_seen
 from merchant_wallet.base.user_input import parse_digits
 from merchant_wallet.console import flash
 from merchant_wallet.console.inbox_cache import cache_of
-from merchant_wallet.console.request import POST, Connection, ConsoleRequest, Page, record_change
+from merchant_wallet.console.request import POST, Connection, ConsoleRequest, Page
 from merchant_wallet.operators import records
 from merchant_wallet.operators.roles import Operator, Right
 from merchant_wallet.reporting.inbox import Inbox, Item, Source, Verdict, judge, list_actors
@@ -171,14 +171,7 @@ async def note_failures_seen(request: ConsoleRequest, conn: Connection) -> Respo
     """Note that this user has seen the failed sign-ins that its page showed."""
     subject, (merchant_id, day, failures) = request.form.text("subject"), _read_numbers(request)
     seen = SeenDay(merchant_id, subject, day, failures)
-    async with conn.transaction():
-        noted = await note_seen(conn, seen, actor=request.actor, at_ms=request.at_ms)
-        if noted:
-            told = {"failures": noted, "day": format_day(day)}
-            await record_change(
-                request, conn, "operator.see_failures", subject, merchant_id or None, after=told
-            )
-    if not noted:
+    if not await note_seen(conn, request.author, seen):
         return request.redirect(INBOX, NOTHING_NEW, tone=flash.WARN)
     return request.redirect(INBOX, NOTED)
 

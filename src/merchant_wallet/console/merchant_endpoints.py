@@ -16,9 +16,9 @@ from merchant_wallet.callbacks.test_events import EndpointTest, TooManyTests
 from merchant_wallet.console.callbacks import AttemptLine, show_bytes
 from merchant_wallet.console.form_state import EMPTY_FORM, FormState, refill
 from merchant_wallet.console.merchants import ONE, load, url_of
-from merchant_wallet.console.request import POST, Connection, ConsoleRequest, Page, read_id, record_change
+from merchant_wallet.console.request import POST, Connection, ConsoleRequest, Page, read_id
+from merchant_wallet.merchants.acts import format_subject
 from merchant_wallet.merchants.records import Merchant
-from merchant_wallet.merchants.two_person_changes import format_subject
 from merchant_wallet.operators.roles import Right
 from merchant_wallet.reporting import endpoints
 from merchant_wallet.reporting.endpoints import Endpoint
@@ -76,7 +76,7 @@ async def send_test(request: ConsoleRequest, conn: Connection) -> Response:
             )
             subject = format_subject(merchant.merchant_id)
             after = {"eventNo": number, "url": url}
-            await record_change(request, conn, "callback.test", subject, merchant.merchant_id, after=after)
+            await request.author.record(conn, "callback.test", subject, merchant.merchant_id, after=after)
     except TooManyTests:
         errors = {"url": request.translate(_TOO_MANY)}
         return await _show(request, conn, merchant, refill(request.form, ("url",), errors))

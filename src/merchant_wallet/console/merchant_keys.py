@@ -7,7 +7,7 @@ Rules:
 """
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
@@ -17,10 +17,10 @@ from merchant_wallet.console import flash, proposal_forms
 from merchant_wallet.console.form_state import EMPTY_FORM, FormState
 from merchant_wallet.console.merchants import ONE, load, show_secrets, url_of
 from merchant_wallet.console.proposal_forms import REASON, Unproposed
-from merchant_wallet.console.request import POST, Connection, ConsoleRequest, Page, read_id, record_change
-from merchant_wallet.merchants import app_keys, key_changes
+from merchant_wallet.console.request import POST, Connection, ConsoleRequest, Page, read_id
+from merchant_wallet.merchants import app_keys, key_acts, key_changes
 from merchant_wallet.merchants.app_keys import AppKey, KeyRefusal, KeyRefused
-from merchant_wallet.merchants.key_changes import KeyTooWide
+from merchant_wallet.merchants.key_acts import KeyTooWide
 from merchant_wallet.merchants.key_limits import (
     NETWORKS_LIMIT,
     OPERATIONS_LIMIT,
@@ -94,8 +94,16 @@ async def add(request: ConsoleRequest, conn: Connection) -> Response:
     merchant = await load(request, conn)
     try:
         name, limits = _read_form(request)
-        async with conn.transaction():
-            made = await _add(request, conn, merchant, name, limits)
+        made = await key_acts.add_key(
+            conn,
+            request.context.keyring,
+            request.author,
+            merchant.merchant_id,
+            name,
+            limits,
+            sandbox=request.context.settings.sandbox,
+            needs_two=request.context.settings.needs_two_people,
+        )
     except _Wrong as wrong:
         return _show_new(request, merchant, wrong.form_state)
     except (KeyRefused, KeyTooWide) as refused:
@@ -135,16 +143,14 @@ async def roll(request: ConsoleRequest, conn: Connection) -> Response:
     if overlap not in (str(ms) for ms, _ in OVERLAPS):
         raise HTTPException(400)
     try:
-        async with conn.transaction():
-            made = await app_keys.roll_key(
-                conn,
-                request.context.keyring,
-                merchant.merchant_id,
-                key.key_no,
-                overlap_ms=int(overlap),
-                at_ms=request.at_ms,
-            )
-            await _record(request, conn, "merchant.roll_key", key.key_no, after={"overlapMs": int(overlap)})
+        made = await key_acts.roll_key(
+            conn,
+            request.context.keyring,
+            request.author,
+            merchant.merchant_id,
+            key.key_no,
+            overlap_ms=int(overlap),
+        )
     except KeyRefused as refused:
         return _refuse(request, refused)
     await request.cells.carry(merchant.merchant_id)
@@ -155,9 +161,7 @@ async def end_old(request: ConsoleRequest, conn: Connection) -> Response:
     """End the older of a key's two secrets."""
     key = await _find(request, conn)
     try:
-        async with conn.transaction():
-            await app_keys.end_old_secret(conn, _merchant_id(request), key.key_no, request.at_ms)
-            await _record(request, conn, "merchant.end_old_secret", key.key_no, after={"ended": True})
+        await key_acts.end_old_secret(conn, request.author, _merchant_id(request), key.key_no)
     except KeyRefused as refused:
         return _refuse(request, refused)
     await request.cells.carry(_merchant_id(request))
@@ -168,11 +172,7 @@ async def revoke(request: ConsoleRequest, conn: Connection) -> Response:
     """Revoke a key."""
     key = await _find(request, conn)
     try:
-        async with conn.transaction():
-            await app_keys.revoke_key(conn, _merchant_id(request), key.key_no, request.at_ms)
-            await _record(
-                request, conn, "merchant.revoke_key", key.key_no, {"name": key.name}, {"revoked": True}
-            )
+        await key_acts.revoke_key(conn, request.author, _merchant_id(request), key.key_no)
     except KeyRefused as refused:
         return _refuse(request, refused)
     await request.cells.carry(_merchant_id(request))
@@ -191,28 +191,6 @@ class _Wrong(Exception):
         self.form_state = form_state
 
 
-async def _add(
-    request: ConsoleRequest, conn: Connection, merchant: Merchant, name: str, limits: KeyLimits
-) -> app_keys.NewSecret:
-    made = await app_keys.add_key(
-        conn,
-        request.context.keyring,
-        merchant.merchant_id,
-        name,
-        limits,
-        sandbox=request.context.settings.sandbox,
-        created_by=request.actor,
-        at_ms=request.at_ms,
-    )
-    if request.context.settings.needs_two_people:
-        # The merchant is locked now, so nobody changes its other keys meanwhile.
-        keys = await app_keys.list_keys(conn, merchant.merchant_id, request.at_ms)
-        key_changes.check_new_key(limits, [key for key in keys if key.key_no != made.key.key_no])
-    after = {"name": name, **limits.show()}
-    await _record(request, conn, "merchant.add_key", made.key.key_no, after=after)
-    return made
-
-
 async def _change(
     request: ConsoleRequest, conn: Connection, key: AppKey, name: str, wanted: KeyLimits
 ) -> ProposedChange | None:
@@ -224,31 +202,11 @@ async def _change(
         now, wider = key_changes.split_change(before.limits, wanted)
         if wider:
             facts = key_changes.describe(before.limits, wider), key_changes.describe(wanted, wider)
-            subject = key_changes.format_subject(merchant_id, key.key_no)
-            proposed = await proposal_forms.propose(
-                request, conn, key_changes.SET, subject, *facts, merchant_id
-            )
-    await app_keys.change_key(conn, merchant_id, key.key_no, name, now, request.at_ms)
-    was, becomes = {"name": before.name, **before.limits.show()}, {"name": name, **now.show()}
-    changed = [fact for fact in becomes if was[fact] != becomes[fact]]
-    if changed:
-        facts_before = {fact: was[fact] for fact in changed}
-        after = {fact: becomes[fact] for fact in changed} | proposal_forms.read_reason(request)
-        await _record(request, conn, key_changes.SET, key.key_no, facts_before, after)
+            subject = key_acts.format_subject(merchant_id, key.key_no)
+            proposed = await proposal_forms.propose(request, conn, key_acts.SET, subject, *facts, merchant_id)
+    author = request.author.with_facts(proposal_forms.read_reason(request))
+    await key_acts.change_key(conn, author, merchant_id, key.key_no, name, now)
     return proposed
-
-
-async def _record(
-    request: ConsoleRequest,
-    conn: Connection,
-    action: str,
-    key_no: int,
-    before: Mapping[str, Any] | None = None,
-    after: Mapping[str, Any] | None = None,
-) -> None:
-    merchant_id = _merchant_id(request)
-    subject = key_changes.format_subject(merchant_id, key_no)
-    await record_change(request, conn, action, subject, merchant_id, before=before, after=after)
 
 
 def _read_form(request: ConsoleRequest) -> tuple[str, KeyLimits]:
@@ -330,7 +288,7 @@ async def _show(
     key: AppKey,
     form_state: FormState = EMPTY_FORM,
 ) -> Response:
-    subject = key_changes.format_subject(merchant.merchant_id, key.key_no)
+    subject = key_acts.format_subject(merchant.merchant_id, key.key_no)
     return request.page(
         "console/merchant_key.html",
         active="merchants",

@@ -28,8 +28,9 @@ from merchant_wallet.console.merchants import ONE, load, url_of
 from merchant_wallet.console.proposal_forms import NEEDS_REASON, REASON, Unproposed, find_reason_error
 from merchant_wallet.console.request import POST, Connection, ConsoleRequest, Page
 from merchant_wallet.merchants import brand
+from merchant_wallet.merchants.acts import format_subject
 from merchant_wallet.merchants.brand import LogoRefused
-from merchant_wallet.merchants.two_person_changes import BRAND, format_subject
+from merchant_wallet.merchants.two_person_changes import BRAND
 from merchant_wallet.operators.roles import Right
 from merchant_wallet.web.languages import N_
 

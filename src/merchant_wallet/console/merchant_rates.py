@@ -45,7 +45,7 @@ from merchant_wallet.console.request import POST, Connection, ConsoleRequest, Pa
 from merchant_wallet.exchange import rates
 from merchant_wallet.exchange.rates import DIRECTIONS, EffectiveRate, RateLine, RateRefused
 from merchant_wallet.exchange.rates import ONE as LOOP_LIMIT
-from merchant_wallet.merchants import two_person_changes
+from merchant_wallet.merchants import acts
 from merchant_wallet.merchants.records import Merchant
 from merchant_wallet.operators.roles import Right
 from merchant_wallet.web.languages import N_
@@ -152,9 +152,7 @@ async def _show(
         preview=preview(SAMPLE, conditions),
         proposed=[
             *await list_proposed(request, conn, merchant.merchant_id),
-            *await proposal_forms.list_about(
-                request, conn, two_person_changes.format_subject(merchant.merchant_id)
-            ),
+            *await proposal_forms.list_about(request, conn, acts.format_subject(merchant.merchant_id)),
         ],
         rate_band=format_band(request),
     )

@@ -15,16 +15,18 @@ from typing import Any, Final, NamedTuple
 from starlette.responses import Response
 
 from merchant_wallet.approvals.changes import ProposedChange
+from merchant_wallet.audit.records import Author
 from merchant_wallet.base.user_input import InvalidInput
 from merchant_wallet.console import proposal_forms, setting_fields
 from merchant_wallet.console.form_state import FormState
 from merchant_wallet.console.merchants import ONE, load, url_of
 from merchant_wallet.console.proposal_forms import Unproposed
-from merchant_wallet.console.request import POST, Connection, ConsoleRequest, Page, record_change
-from merchant_wallet.merchants import store, two_person_changes
+from merchant_wallet.console.request import POST, Connection, ConsoleRequest, Page
+from merchant_wallet.merchants import acts, store, two_person_changes
 from merchant_wallet.merchants.audit_facts import list_changed_facts
 from merchant_wallet.merchants.records import Merchant
-from merchant_wallet.merchants.settings import SettingRefused
+from merchant_wallet.merchants.settings import SettingRefused, find_insecure
+from merchant_wallet.merchants.store import Change
 from merchant_wallet.operators.roles import Right
 from merchant_wallet.web.languages import N_, Language
 
@@ -41,7 +43,6 @@ _MOVED: Final = N_(
 _SAVED: Final = N_("Saved. It takes effect from the next request on.")
 _SAME: Final = N_("Nothing was changed.")
 _SAVED_AND_PROPOSED: Final = N_("The rest was saved. This takes effect when another person accepts it.")
-_SECURE: Final = ("deposit-notify-url", "frame-origins", "customer-url")
 _MARK_LENGTH: Final = 12
 
 
@@ -130,14 +131,9 @@ async def change(
         proposed = await _propose_loosened(request, conn, held.before, typed)
         if proposed is not None:
             typed = {name: text for name, text in typed.items() if name not in proposed.after}
-        changed = await store.change_settings(conn, request.context.keyring, merchant_id, typed)
-        before, after = list_changed_facts(changed.before, changed.after)
-        if after:
-            subject = two_person_changes.format_subject(merchant_id)
-            told = {**after, **proposal_forms.read_reason(request)}
-            await record_change(
-                request, conn, two_person_changes.SET, subject, merchant_id, before=before, after=told
-            )
+        author = request.author.with_facts(proposal_forms.read_reason(request))
+        changed = await _make_change(request, conn, author, merchant_id, typed)
+        _, after = list_changed_facts(changed.before, changed.after)
     await request.cells.carry(merchant_id)
     return Changed(after, proposed)
 
@@ -154,13 +150,23 @@ async def _propose_loosened(
     loosened = two_person_changes.list_loosened(before, wanted, anchors, settings.rate_band)
     if not loosened:
         return None
+    async with conn.transaction(force_rollback=True):
+        # A change that would be refused is not proposed.
+        await _make_change(request, conn, request.author, before.merchant_id, typed)
     was, becomes = (
         two_person_changes.describe(before, loosened),
         two_person_changes.describe(wanted, loosened),
     )
-    subject = two_person_changes.format_subject(before.merchant_id)
-    return await proposal_forms.propose(
-        request, conn, two_person_changes.SET, subject, was, becomes, before.merchant_id
+    subject = acts.format_subject(before.merchant_id)
+    return await proposal_forms.propose(request, conn, acts.SET, subject, was, becomes, before.merchant_id)
+
+
+async def _make_change(
+    request: ConsoleRequest, conn: Connection, author: Author, merchant_id: int, typed: Mapping[str, str]
+) -> Change:
+    context = request.context
+    return await acts.change_settings(
+        conn, context.keyring, author, merchant_id, typed, sandbox=context.settings.sandbox
     )
 
 
@@ -199,9 +205,7 @@ def find_errors(
             continue
         errors[name] = _describe_error(request, error) if texts[name] else request.translate(_REQUIRED)
     if not request.context.settings.sandbox:
-        for name in _SECURE:
-            if "http://" in texts.get(name, "").lower() and name not in errors:
-                errors[name] = request.translate(_HTTPS)
+        errors = {name: request.translate(_HTTPS) for name in find_insecure(texts)} | errors
     return errors
 
 
@@ -226,9 +230,7 @@ async def _show(
         form_state=form_state,
         marks=marks or mark_texts(merchant),
         groups=setting_fields.list_groups(),
-        proposed=await proposal_forms.list_about(
-            request, conn, two_person_changes.format_subject(merchant.merchant_id)
-        ),
+        proposed=await proposal_forms.list_about(request, conn, acts.format_subject(merchant.merchant_id)),
     )
 
 

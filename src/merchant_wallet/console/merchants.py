@@ -15,15 +15,14 @@ from merchant_wallet.base.chains import CHAINS
 from merchant_wallet.base.currencies import CURRENCIES
 from merchant_wallet.console.form_state import EMPTY_FORM, FormState, refill
 from merchant_wallet.console.merchant_checklist import list_steps
-from merchant_wallet.console.request import POST, Connection, ConsoleRequest, Page, read_id, record_change
-from merchant_wallet.merchants import records, settings, store
+from merchant_wallet.console.request import POST, Connection, ConsoleRequest, Page, read_id
+from merchant_wallet.merchants import acts, records, settings, store
 from merchant_wallet.merchants.addresses import give_addresses
 from merchant_wallet.merchants.cells import placement
 from merchant_wallet.merchants.cells.placement import PlacementRefused
 from merchant_wallet.merchants.id_ranges import RangesExhausted
 from merchant_wallet.merchants.records import Merchant
 from merchant_wallet.merchants.store import MerchantAmbiguous, MerchantUnknown, SecretRefused
-from merchant_wallet.merchants.two_person_changes import format_subject
 from merchant_wallet.merchants.xpub_pool import PoolEmpty
 from merchant_wallet.operators.roles import Right
 from merchant_wallet.reporting import books
@@ -66,18 +65,10 @@ async def create(request: ConsoleRequest, conn: Connection) -> Response:
     try:
         async with conn.transaction():
             cell_id = await placement.choose_cell(conn, None)
-            made = await store.create(
-                conn,
-                context.keyring,
-                name,
-                seed=seed,
-                at_ms=request.at_ms,
-                settings={"currency-mode": mode},
-                cell_id=cell_id,
+            made = await acts.create(
+                conn, context.keyring, request.author, name, mode, seed=seed, cell_id=cell_id
             )
             number = made.merchant.merchant_id
-            after = {"name": name, "currencyMode": mode}
-            await record_change(request, conn, "merchant.create", format_subject(number), number, after=after)
     except (PoolEmpty, RangesExhausted, PlacementRefused) as refused:
         problem = _NO_CELL if isinstance(refused, PlacementRefused) else _NO_ACCOUNT
         return _show_form(
@@ -97,18 +88,7 @@ async def rotate_secret(request: ConsoleRequest, conn: Connection) -> Response:
     """Add a second secret and show it once. The first one works until it is retired."""
     merchant = await load(request, conn)
     try:
-        async with conn.transaction():
-            secret = await store.rotate_secret(
-                conn, request.context.keyring, merchant.merchant_id, at_ms=request.at_ms
-            )
-            await record_change(
-                request,
-                conn,
-                "merchant.rotate_secret",
-                format_subject(merchant.merchant_id),
-                merchant.merchant_id,
-                after={"rotated": True},
-            )
+        secret = await acts.rotate_secret(conn, request.context.keyring, request.author, merchant.merchant_id)
     except SecretRefused:
         return await _show(request, conn, merchant, FormState(problem=request.translate(_TWO_SECRETS)))
     await request.cells.carry(merchant.merchant_id)
@@ -119,16 +99,7 @@ async def retire_secret(request: ConsoleRequest, conn: Connection) -> Response:
     """Retire the older of two secrets."""
     merchant = await load(request, conn)
     try:
-        async with conn.transaction():
-            number = await store.retire_secret(conn, merchant.merchant_id, at_ms=request.at_ms)
-            await record_change(
-                request,
-                conn,
-                "merchant.retire_secret",
-                format_subject(merchant.merchant_id),
-                merchant.merchant_id,
-                after={"retiredSecretNo": number},
-            )
+        await acts.retire_secret(conn, request.author, merchant.merchant_id)
     except SecretRefused:
         return await _show(request, conn, merchant, FormState(problem=request.translate(_ONE_SECRET)))
     await request.cells.carry(merchant.merchant_id)
@@ -142,18 +113,7 @@ async def set_status(request: ConsoleRequest, conn: Connection) -> Response:
     if status not in (records.ACTIVE, records.SUSPENDED):
         raise HTTPException(400)
     suspends = status == records.SUSPENDED
-    change, opposite = (store.suspend, records.ACTIVE) if suspends else (store.resume, records.SUSPENDED)
-    async with conn.transaction():
-        changed = await change(conn, merchant.merchant_id)
-        await record_change(
-            request,
-            conn,
-            "merchant.suspend" if suspends else "merchant.resume",
-            format_subject(merchant.merchant_id),
-            merchant.merchant_id,
-            before={"status": opposite if changed else status},
-            after={"status": status},
-        )
+    await (acts.suspend if suspends else acts.resume)(conn, request.author, merchant.merchant_id)
     await request.cells.carry(merchant.merchant_id)
     told = (
         N_("{name} is suspended: its requests are refused from now on.")

@@ -18,7 +18,7 @@ from starlette.responses import Response
 
 from merchant_wallet.console import flash
 from merchant_wallet.console.form_state import EMPTY_FORM, FormState
-from merchant_wallet.console.request import POST, Connection, ConsoleRequest, Page, read_id, record_change
+from merchant_wallet.console.request import POST, Connection, ConsoleRequest, Page, read_id
 from merchant_wallet.notifications import contacts, outbox
 from merchant_wallet.notifications.contacts import CHANNELS, EMAIL, WEBHOOK, Choice, Contact, ContactRefused
 from merchant_wallet.notifications.outbox import TooManyTests
@@ -105,8 +105,7 @@ async def confirm(request: ConsoleRequest, conn: Connection) -> Response:
             # Committed too: a wrong try stays counted.
             refused = error
         else:
-            await record_change(
-                request,
+            await request.author.record(
                 conn,
                 "operator.confirm_email",
                 f"operator {request.operator.name}",
@@ -198,8 +197,7 @@ def _read_choices(request: ConsoleRequest) -> list[Choice]:
 async def _record(
     request: ConsoleRequest, conn: Connection, before: Contact, after: Contact, choices: list[Choice]
 ) -> None:
-    await record_change(
-        request,
+    await request.author.record(
         conn,
         "operator.notifications",
         f"operator {request.operator.name}",

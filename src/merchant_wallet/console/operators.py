@@ -16,7 +16,7 @@ from merchant_wallet.approvals.changes import Facts, ProposedChange
 from merchant_wallet.console import flash, proposal_forms
 from merchant_wallet.console.form_state import EMPTY_FORM, FormState, refill
 from merchant_wallet.console.proposal_forms import Unproposed
-from merchant_wallet.console.request import POST, Connection, ConsoleRequest, Page, read_id, record_change
+from merchant_wallet.console.request import POST, Connection, ConsoleRequest, Page, read_id
 from merchant_wallet.console.tables import read_state
 from merchant_wallet.merchants import store
 from merchant_wallet.merchants.store import MerchantUnknown
@@ -81,14 +81,9 @@ async def create(request: ConsoleRequest, conn: Connection) -> Response:
             refused = refill(request.form, _FIELDS, unproposed.errors, unproposed.problem)
             return _show_form(request, refused)
     try:
-        async with conn.transaction():
-            made = await access.create(
-                conn, name, role, merchant_id=merchant_id, at_ms=request.at_ms, wait_ms=_wait_ms(request)
-            )
-            after = _describe(made.operator)
-            await record_change(
-                request, conn, "operator.create", _subject(made.operator), merchant_id, after=after
-            )
+        made = await access.create(
+            conn, request.author, name, role, merchant_id=merchant_id, wait_ms=_wait_ms(request)
+        )
     except OperatorRefused:
         # Everything was checked above, except that somebody else takes the name at the same moment.
         return _show_form(request, refill(request.form, _FIELDS, {"name": request.translate(_NAME_TAKEN)}))
@@ -130,15 +125,9 @@ async def _change_role(
     async with conn.transaction():
         before = await records.lock(conn, operator_id)
         if _needs_two(request) and gains_rights(before.role, before.merchant_id, role, merchant_id):
-            facts = access.describe_role(before, role, merchant_id)
+            facts = access.describe_new_role(before, role, merchant_id)
             return await _propose(request, conn, access.SET_ROLE, before.name, facts, before.merchant_id)
-        after = await access.set_role(
-            conn, operator_id, role, merchant_id, at_ms=request.at_ms, wait_ms=_wait_ms(request)
-        )
-        was, became = _describe(before), _describe(after)
-        await record_change(
-            request, conn, access.SET_ROLE, _subject(before), merchant_id, before=was, after=became
-        )
+        await access.set_role(conn, request.author, operator_id, role, merchant_id, wait_ms=_wait_ms(request))
     return None
 
 
@@ -170,14 +159,9 @@ async def _change_status(
             facts = access.describe_enabling(before)
             return await _propose(request, conn, access.ENABLE, before.name, facts, before.merchant_id)
         if disables:
-            after = await records.disable(conn, operator_id)
+            await access.disable(conn, request.author, operator_id)
         else:
-            after = await access.enable(conn, operator_id, at_ms=request.at_ms, wait_ms=_wait_ms(request))
-        action = "operator.disable" if disables else access.ENABLE
-        was, became = {"status": before.status}, {"status": after.status}
-        await record_change(
-            request, conn, action, _subject(before), before.merchant_id, before=was, after=became
-        )
+            await access.enable(conn, request.author, operator_id, wait_ms=_wait_ms(request))
     return None
 
 
@@ -191,10 +175,7 @@ async def reset(request: ConsoleRequest, conn: Connection) -> Response:
                 facts = access.describe_reset(before)
                 proposed = await _propose(request, conn, access.RESET, before.name, facts, before.merchant_id)
                 return proposal_forms.redirect_to(request, proposed)
-            made = await access.reset(
-                conn, before.operator_id, at_ms=request.at_ms, wait_ms=_wait_ms(request)
-            )
-            await record_change(request, conn, "operator.reset", _subject(before), before.merchant_id)
+            made = await access.reset(conn, request.author, before.operator_id, wait_ms=_wait_ms(request))
     except Unproposed as unproposed:
         return await _show_unproposed(request, conn, found, unproposed)
     return show_password(request, made, N_("{name} has a new password"))
@@ -204,16 +185,7 @@ async def end_sessions(request: ConsoleRequest, conn: Connection) -> Response:
     """End an operator's sessions, except the user's own present one."""
     found = await _find(request, conn)
     own = request.session.session_id if found.operator_id == request.operator.operator_id else None
-    async with conn.transaction():
-        ended = await sessions.end_sessions(conn, found.operator_id, kept_session=own)
-        await record_change(
-            request,
-            conn,
-            "operator.end_sessions",
-            _subject(found),
-            found.merchant_id,
-            after={"ended": ended},
-        )
+    ended = await access.end_sessions(conn, request.author, found, kept_session=own)
     return request.redirect(_url(found), N_("{count} sessions were ended."), tone=flash.GOOD, count=ended)
 
 
@@ -297,14 +269,6 @@ def show_password(request: ConsoleRequest, made: NewOperator, title: str) -> Res
 
 def _url(operator: Operator) -> str:
     return f"{OPERATORS}/{operator.operator_id}"
-
-
-def _subject(operator: Operator) -> str:
-    return f"operator {operator.name}"
-
-
-def _describe(operator: Operator) -> dict[str, str | int | None]:
-    return {"name": operator.name, "role": operator.role, "merchantId": operator.merchant_id}
 
 
 _ONE: Final = f"{OPERATORS}/{{operator_id:int}}"

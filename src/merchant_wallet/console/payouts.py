@@ -20,7 +20,7 @@ from merchant_wallet.console import flash, proposal_forms
 from merchant_wallet.console.form_state import EMPTY_FORM, FormState, refill
 from merchant_wallet.console.notices import PAYOUTS
 from merchant_wallet.console.proposal_forms import Unproposed
-from merchant_wallet.console.request import POST, Connection, ConsoleRequest, Page, record_change
+from merchant_wallet.console.request import POST, Connection, ConsoleRequest, Page
 from merchant_wallet.console.wait_reasons import find_reasons
 from merchant_wallet.operators.roles import Right
 from merchant_wallet.reporting import orders
@@ -32,7 +32,7 @@ from merchant_wallet.reporting.payout_blockers import (
     list_blockers,
 )
 from merchant_wallet.web.languages import N_
-from merchant_wallet.withdrawals import hot_wallet_store, stops, two_person_changes
+from merchant_wallet.withdrawals import acts, hot_wallet_store, stops
 from merchant_wallet.withdrawals.hot_wallet_store import WalletShown
 
 ROWS: Final = 50
@@ -80,10 +80,8 @@ async def stop(request: ConsoleRequest, conn: Connection) -> Response:
         return await _show(
             request, conn, chain, refill(request.form, ("reason",), {"reason": request.translate(NO_REASON)})
         )
-    async with conn.transaction():
-        if not await stops.stop_payouts(conn, chain, request.actor, reason, request.at_ms):
-            return request.redirect(PAYOUTS, STOPPED_BEFORE, tone=flash.WARN)
-        await record_change(request, conn, "wallet.freeze", f"wallet {chain}", after={"reason": reason})
+    if not await acts.stop_chain(conn, request.author, chain, reason):
+        return request.redirect(PAYOUTS, STOPPED_BEFORE, tone=flash.WARN)
     return request.redirect(PAYOUTS, STOPPED, chain=chain)
 
 
@@ -105,15 +103,12 @@ async def resume(request: ConsoleRequest, conn: Connection) -> Response:
 
 
 async def _resume(request: ConsoleRequest, conn: Connection, chain: str, before: Facts) -> Response:
-    after, subject = two_person_changes.describe_resumed(), two_person_changes.format_subject(chain)
     if request.context.settings.needs_two_people:
-        return proposal_forms.redirect_to(
-            request,
-            await proposal_forms.propose(request, conn, two_person_changes.THAW, subject, before, after),
-        )
-    await stops.resume_payouts(conn, chain, before)
-    told = {**after, "reason": request.form.text(proposal_forms.REASON)}
-    await record_change(request, conn, two_person_changes.THAW, subject, before=before, after=told)
+        after, subject = acts.describe_resumed(), acts.format_subject(chain)
+        made = await proposal_forms.propose(request, conn, acts.THAW, subject, before, after)
+        return proposal_forms.redirect_to(request, made)
+    author = request.author.with_facts(proposal_forms.read_reason(request))
+    await acts.resume_chain(conn, author, chain, before)
     return request.redirect(PAYOUTS, RESUMED, chain=chain)
 
 
@@ -156,7 +151,7 @@ async def _read_chains(
             format_address(chain, wallets[chain].address) if chain in wallets else "",
             tuple([blocker for blocker in blockers if blocker.chain == chain]),
             queued[chain],
-            tuple(await proposal_forms.list_about(request, conn, two_person_changes.format_subject(chain))),
+            tuple(await proposal_forms.list_about(request, conn, acts.format_subject(chain))),
         )
         for chain in CODES
         if chain in known

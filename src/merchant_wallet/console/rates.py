@@ -18,9 +18,9 @@ from merchant_wallet.console.fee_preview import read_rate
 from merchant_wallet.console.filter_values import find_scope
 from merchant_wallet.console.form_state import EMPTY_FORM, FormState
 from merchant_wallet.console.proposal_forms import Unproposed
-from merchant_wallet.console.request import POST, Connection, ConsoleRequest, Page, record_change
+from merchant_wallet.console.request import POST, Connection, ConsoleRequest, Page
 from merchant_wallet.console.tables import TableState, read_state
-from merchant_wallet.exchange import rates, two_person_changes
+from merchant_wallet.exchange import acts, rates, two_person_changes
 from merchant_wallet.exchange.rates import DIRECTIONS, ONE, PLATFORM, RateChange, RateLine, RateRefused
 from merchant_wallet.operators.roles import Right
 from merchant_wallet.reporting import merchants
@@ -112,23 +112,13 @@ async def change(
     direction, scope = requested.direction, requested.merchant_id
     async with conn.transaction():
         await rates.lock_rates(conn)
-        line, subject = (
-            await rates.find_line(conn, scope, direction),
-            two_person_changes.format_subject(direction),
-        )
         if await _needs_two(request, conn, requested):
             await _try_out(request, conn, requested)
+            line = await rates.find_line(conn, scope, direction)
             facts = await _describe_proposed(conn, line, requested)
-            return await proposal_forms.propose(
-                request, conn, two_person_changes.SET, subject, *facts, scope or None
-            )
-        before, done = (
-            two_person_changes.describe(line),
-            two_person_changes.describe(await _apply(request, conn, requested)),
-        )
-        await record_change(
-            request, conn, f"rate.{requested.do}", subject, scope or None, before=before, after=done
-        )
+            subject = acts.format_subject(direction)
+            return await proposal_forms.propose(request, conn, acts.SET, subject, *facts, scope or None)
+        await _apply(request, conn, requested)
     return None
 
 
@@ -159,9 +149,7 @@ async def _describe_proposed(
     """The facts of the proposal: before and after."""
     if requested.do == REMOVE:
         return await two_person_changes.describe_removal(conn, line)
-    return two_person_changes.describe(line), two_person_changes.describe_wanted(
-        requested.rate_e8, requested.max_age_ms
-    )
+    return acts.describe(line), two_person_changes.describe_wanted(requested.rate_e8, requested.max_age_ms)
 
 
 async def _try_out(request: ConsoleRequest, conn: Connection, requested: RequestedChange) -> None:
@@ -170,14 +158,14 @@ async def _try_out(request: ConsoleRequest, conn: Connection, requested: Request
         await _apply(request, conn, requested)
 
 
-async def _apply(request: ConsoleRequest, conn: Connection, requested: RequestedChange) -> RateLine:
-    direction, scope = requested.direction, requested.merchant_id
+async def _apply(request: ConsoleRequest, conn: Connection, requested: RequestedChange) -> None:
+    direction, scope, author = requested.direction, requested.merchant_id, request.author
     if requested.do == SET:
-        age_ms = requested.max_age_ms
-        return await rates.set_rate(conn, direction, requested.rate_e8, scope, age_ms, at_ms=request.at_ms)
-    if requested.do == REMOVE:
-        return await rates.remove_rate(conn, direction, scope, at_ms=request.at_ms)
-    return await rates.pause(conn, direction, scope, requested.do == "pause", at_ms=request.at_ms)
+        await acts.set_rate(conn, author, direction, requested.rate_e8, scope, requested.max_age_ms)
+    elif requested.do == REMOVE:
+        await acts.remove_rate(conn, author, direction, scope)
+    else:
+        await acts.pause(conn, author, direction, scope, paused=requested.do == "pause")
 
 
 async def _show(request: ConsoleRequest, conn: Connection, form_state: FormState = EMPTY_FORM) -> Response:
@@ -203,7 +191,9 @@ async def _show(request: ConsoleRequest, conn: Connection, form_state: FormState
 async def list_proposed(request: ConsoleRequest, conn: Connection, scope: int) -> list[ProposedChange]:
     """The open proposals about a scope's rates."""
     found = [
-        one for each in DIRECTIONS for one in await proposal_forms.list_about(request, conn, _subject(each))
+        one
+        for each in DIRECTIONS
+        for one in await proposal_forms.list_about(request, conn, acts.format_subject(each))
     ]
     return [one for one in found if (one.merchant_id or PLATFORM) == scope]
 
@@ -211,10 +201,6 @@ async def list_proposed(request: ConsoleRequest, conn: Connection, scope: int) -
 def format_band(request: ConsoleRequest) -> str:
     """How far one person may move a rate within a day, in percent."""
     return format_rate(request.context.settings.rate_band * 100)
-
-
-def _subject(direction: str) -> str:
-    return two_person_changes.format_subject(direction)
 
 
 async def _read_history(request: ConsoleRequest, conn: Connection, state: TableState) -> list[HistoryLine]:

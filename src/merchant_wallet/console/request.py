@@ -3,15 +3,13 @@
 Rules:
 - A page names the right that it needs. The right is checked before the page's own code runs.
 - A merchant's user never learns that other merchants exist: what is not in its own book is not found.
-- A change is recorded in the audit log in the same transaction. A change in an apart cell is recorded before
-  and after (`change_cell`).
+- A change is recorded in the audit log in the same transaction, by the act that makes it.
 - A page names the cells that it could not read.
 - The banner of notices and the menu's counts are read once for each whole page.
 - Who has a password that somebody else handed over chooses another one first.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 from urllib.parse import quote
@@ -24,8 +22,7 @@ from starlette.routing import Route
 from structlog.contextvars import bind_contextvars
 
 from merchant_wallet.approvals.decisions import Person
-from merchant_wallet.audit import cell_changes, records
-from merchant_wallet.audit.cell_changes import Told
+from merchant_wallet.audit.records import Author
 from merchant_wallet.book.archive.files import ArchiveFolder
 from merchant_wallet.console import flash, kept_forms
 from merchant_wallet.console.ended_sessions import send_to_sign_in, url_of
@@ -93,6 +90,11 @@ class ConsoleRequest:
     def person(self) -> Person:
         """The person who proposes or decides, if two people are needed."""
         return Person(self.actor, self.source, self.operator.eligible_ms)
+
+    @property
+    def author(self) -> Author:
+        """Who makes a change, for the audit log."""
+        return Author(self.actor, self.source, self.at_ms)
 
     @property
     def merchant_id(self) -> int | None:
@@ -357,44 +359,6 @@ async def open_request(
         cells=cells,
         flash_message=flash.read(http, context.keyring.derive(flash.KEY), token),
     )
-
-
-async def record_change(
-    request: ConsoleRequest,
-    conn: Connection,
-    action: str,
-    subject: str,
-    merchant_id: int | None = None,
-    *,
-    before: records.Facts | None = None,
-    after: records.Facts | None = None,
-) -> int:
-    """Record a change in the audit log and return the entry's number.
-
-    Called last in the transaction of the change, so that both are committed or neither. Raises FactsRefused.
-    """
-    return await records.append(
-        conn,
-        actor=request.actor,
-        action=action,
-        subject=subject,
-        merchant_id=merchant_id,
-        before=before,
-        after=after,
-        source=request.source,
-        at_ms=request.at_ms,
-    )
-
-
-def change_cell(
-    request: ConsoleRequest, home: Connection, cell: Connection, action: str, subject: str, merchant_id: int
-) -> AbstractAsyncContextManager[Told]:
-    """A transaction that changes a merchant's cell, with its records in the audit log."""
-
-    async def record(name: str, before: records.Facts | None, after: records.Facts | None) -> None:
-        await record_change(request, home, name, subject, merchant_id, before=before, after=after)
-
-    return cell_changes.change_cell(home, cell, action, record)
 
 
 def read_id(request: ConsoleRequest, name: str) -> int:

@@ -23,16 +23,17 @@ from merchant_wallet.console.form_state import refill
 from merchant_wallet.console.freeing import SAFETY
 from merchant_wallet.console.payouts import MAX_REASON, NO_REASON
 from merchant_wallet.console.proposal_forms import Unproposed
-from merchant_wallet.console.request import POST, Connection, ConsoleRequest, Page, record_change
+from merchant_wallet.console.request import POST, Connection, ConsoleRequest, Page
 from merchant_wallet.console.safety import ACTS, is_any_alive, show
 from merchant_wallet.custody import two_person_changes as treasury_changes
+from merchant_wallet.custody.sweeps.plan import describe_request
 from merchant_wallet.custody.sweeps.store import list_sweeps
 from merchant_wallet.custody.two_person_changes import NewRecord, RecordRefusal, RecordRefused
 from merchant_wallet.deposits.rescan import MAX_BLOCKS
 from merchant_wallet.operators.roles import Right
 from merchant_wallet.web.act_rights import ACT_RIGHTS
 from merchant_wallet.web.languages import N_
-from merchant_wallet.withdrawals import stops, two_person_changes
+from merchant_wallet.withdrawals import acts, stops
 
 ALL: Final = "all"
 MAX_BLOCK: Final = 2**53
@@ -81,13 +82,10 @@ async def stop_all(request: ConsoleRequest, conn: Connection) -> Response:
     reason = _read_reason(request)
     if reason is None:
         return request.redirect(SAFETY, NO_REASON, tone=flash.BAD)
-    stopped = []
+    author = request.author
     async with conn.transaction():
-        for chain in request.context.settings.shown_chains:
-            if await stops.stop_payouts(conn, chain, request.actor, reason, request.at_ms):
-                stopped.append(chain)
-        for chain in stopped:
-            await record_change(request, conn, "wallet.freeze", f"wallet {chain}", after={"reason": reason})
+        chains = request.context.settings.shown_chains
+        stopped = [chain for chain in chains if await acts.stop_chain(conn, author, chain, reason)]
     if not stopped:
         return request.redirect(SAFETY, STOPPED_BEFORE, tone=flash.WARN)
     return request.redirect(SAFETY, STOPPED_ALL, chains=", ".join(stopped))
@@ -117,15 +115,14 @@ async def _resume(request: ConsoleRequest, conn: Connection, chain: str) -> bool
         before = await stops.read_stopped(conn, chain)
         if before["stoppedBy"] is None:
             return False
-        after, subject = two_person_changes.describe_resumed(), two_person_changes.format_subject(chain)
         if request.context.settings.needs_two_people:
-            await proposal_forms.propose(request, conn, two_person_changes.THAW, subject, before, after)
+            after, subject = acts.describe_resumed(), acts.format_subject(chain)
+            await proposal_forms.propose(request, conn, acts.THAW, subject, before, after)
             return True
         if errors := proposal_forms.find_reason_error(request):
             raise Unproposed(errors, errors[proposal_forms.REASON])
-        await stops.resume_payouts(conn, chain, before)
-        told = {**after, "reason": request.form.text(proposal_forms.REASON)}
-        await record_change(request, conn, two_person_changes.THAW, subject, before=before, after=told)
+        author = request.author.with_facts(proposal_forms.read_reason(request))
+        await acts.resume_chain(conn, author, chain, before)
     return True
 
 
@@ -170,7 +167,7 @@ async def run_sweeps(request: ConsoleRequest, conn: Connection) -> Response:
 
 async def _ask_about_sweeps(request: ConsoleRequest, conn: Connection, kind: str) -> Response:
     chain = _read_chain(request)
-    arguments = {"chain": chain, "again": _again(request)}
+    arguments = describe_request(chain, again=_again(request))
     return await _ask(request, conn, kind, kinds.format_chain(chain), arguments)
 
 
@@ -193,7 +190,7 @@ async def cancel(request: ConsoleRequest, conn: Connection) -> Response:
     if found is None:
         raise HTTPException(404)
     request.require(ACT_RIGHTS.get(found.kind, Right.STOP_PAYOUTS))
-    done = await asked.cancel(conn, number, person=request.person, at_ms=request.at_ms)
+    done = await asked.cancel(conn, number, author=request.author)
     if done is None:
         return request.redirect(f"{ACTS}/{number}", BEGUN, tone=flash.WARN)
     return request.redirect(f"{ACTS}/{number}", CANCELLED)
@@ -212,7 +209,7 @@ async def record(request: ConsoleRequest, conn: Connection) -> Response:
 
 async def _record(request: ConsoleRequest, conn: Connection, new: NewRecord) -> Response:
     """Raises RecordRefused, Unproposed."""
-    after, subject = treasury_changes.describe_record(new), f"{new.direction} {new.chain} {new.tx_hash}"
+    after, subject = treasury_changes.describe_record(new), treasury_changes.format_subject(new)
     await treasury_changes.check(conn, new)
     if request.context.settings.needs_two_people:
         proposed = await proposal_forms.propose(
@@ -222,10 +219,7 @@ async def _record(request: ConsoleRequest, conn: Connection, new: NewRecord) -> 
     reason = _read_reason(request)
     if reason is None:
         raise Unproposed({}, request.translate(NO_REASON))
-    async with conn.transaction():
-        number = await treasury_changes.record(conn, new, reason, request.actor, request.at_ms)
-        told = {**after, "no": number, "reason": reason}
-        await record_change(request, conn, treasury_changes.RECORD, subject, after=told)
+    await treasury_changes.record(conn, request.author.with_facts({"reason": reason}), new, reason)
     return request.redirect(RECORD_PLACE, RECORDED)
 
 
@@ -241,14 +235,13 @@ RECORD_PLACE: Final = f"{SAFETY}#record"
 async def _ask(
     request: ConsoleRequest, conn: Connection, kind: str, subject: str, arguments: Mapping[str, Any]
 ) -> Response:
+    reason = _read_reason(request)
     found = await asked.ask(
         conn,
         kind,
         subject,
         arguments,
-        person=request.person,
-        at_ms=request.at_ms,
-        reason=_read_reason(request) or "",
+        author=request.author if reason is None else request.author.with_facts({asked.REASON: reason}),
     )
     told, tone = await say_asked(conn) if found.is_new else (UNDER_WAY, flash.WARN)
     if found.act.arguments != arguments:

@@ -43,7 +43,7 @@ from merchant_wallet.reporting.platform_status import (
     read_backups,
     read_supplies,
 )
-from merchant_wallet.withdrawals import hot_wallet_store, two_person_changes
+from merchant_wallet.withdrawals import acts, hot_wallet_store
 from merchant_wallet.withdrawals.hot_wallet_store import WalletShown
 
 OLD_MS: Final = 60_000
@@ -98,7 +98,7 @@ class ChainView(msgspec.Struct, frozen=True):
     @property
     def resume(self) -> ProposedChange | None:
         """The open proposal to resume its payouts."""
-        return next((one for one in self.proposed if one.kind == two_person_changes.THAW), None)
+        return next((one for one in self.proposed if one.kind == acts.THAW), None)
 
     @property
     def can_resume(self) -> bool:
@@ -228,7 +228,7 @@ async def _read_chain(
     wallet, holding, pace, queued, cursor = figures
     results = await custody.list_results(conn, chain, 1)
     compared_ms, document = results[0] if results else (None, {})
-    subject = two_person_changes.format_subject(chain)
+    subject = acts.format_subject(chain)
     return ChainView(
         chain,
         wallet,

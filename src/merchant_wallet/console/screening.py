@@ -15,13 +15,14 @@ import msgspec
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from merchant_wallet.approvals.changes import ChangeRefused, Facts, ProposedChange
+from merchant_wallet.approvals.changes import ChangeRefused, ProposedChange
+from merchant_wallet.audit.records import Author
 from merchant_wallet.base.addresses import format_address
 from merchant_wallet.base.user_input import parse_digits
 from merchant_wallet.console import flash, proposal_forms
 from merchant_wallet.console.form_state import EMPTY_FORM, FormState, refill
 from merchant_wallet.console.proposal_forms import REASON, Unproposed
-from merchant_wallet.console.request import POST, Connection, ConsoleRequest, Page, read_id, record_change
+from merchant_wallet.console.request import POST, Connection, ConsoleRequest, Page, read_id
 from merchant_wallet.console.tables import read_state
 from merchant_wallet.operators.roles import Right
 from merchant_wallet.reporting import merchants
@@ -141,10 +142,7 @@ async def release(request: ConsoleRequest, conn: Connection) -> Response:
                         request, conn, decisions.RELEASE, subject, before, after, found.merchant_id
                     ),
                 )
-        async with conn.transaction():
-            await decisions.release(conn, found, request.actor, request.at_ms)
-            told = {**after, "reason": request.form.text(REASON)}
-            await _record(request, conn, decisions.RELEASE, found, before, told)
+        await decisions.release(conn, _author(request), found)
     except Unproposed as unproposed:
         typed = FormState({"release": request.form.raw(REASON)}, {"release": unproposed.problem})
         return await _show(request, conn, found, typed)
@@ -159,11 +157,7 @@ async def refuse(request: ConsoleRequest, conn: Connection) -> Response:
     if errors := proposal_forms.find_reason_error(request):
         return await _show(request, conn, found, refill(request.form, (REASON,), errors))
     try:
-        async with conn.transaction():
-            await decisions.refuse(conn, found, request.actor, request.at_ms)
-            before = {"state": found.state.value, **decisions.describe(found)}
-            told = {**before, "state": "refused", "reason": request.form.text(REASON)}
-            await _record(request, conn, decisions.REFUSE, found, before, told)
+        await decisions.refuse(conn, _author(request), found)
     except ChangeRefused:
         return request.redirect(url_of(found), proposal_forms.OVER, tone=flash.WARN)
     return request.redirect(url_of(found), REFUSED_ORDER if found.is_order else REFUSED_DEPOSIT)
@@ -173,11 +167,7 @@ async def ask_again(request: ConsoleRequest, conn: Connection) -> Response:
     """Have the sources asked again."""
     found = await _find(request, conn)
     try:
-        async with conn.transaction():
-            again = await decisions.ask_again(conn, found, request.at_ms)
-            before = {"state": found.state.value, "round": found.round_no}
-            told = {"state": again.state.value, "round": again.round_no}
-            await _record(request, conn, decisions.ASK_AGAIN, found, before, told)
+        await decisions.ask_again(conn, request.author, found)
     except ChangeRefused:
         return request.redirect(url_of(found), proposal_forms.OVER, tone=flash.WARN)
     return request.redirect(url_of(found), ASKED_AGAIN)
@@ -216,16 +206,8 @@ def _words() -> dict[str, Any]:
     return {"screening_states": STATES, "sources": SOURCES, "rules": RULES, "verdicts": VERDICTS}
 
 
-async def _record(
-    request: ConsoleRequest,
-    conn: Connection,
-    action: str,
-    found: Screening,
-    before: Facts,
-    after: Facts,
-) -> None:
-    subject = decisions.format_subject(found.screening_no)
-    await record_change(request, conn, action, subject, found.merchant_id, before=before, after=after)
+def _author(request: ConsoleRequest) -> Author:
+    return request.author.with_facts(proposal_forms.read_reason(request))
 
 
 async def _show(

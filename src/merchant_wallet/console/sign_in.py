@@ -26,7 +26,6 @@ from merchant_wallet.console.request import (
     ConsoleRequest,
     Page,
     PublicPage,
-    record_change,
 )
 from merchant_wallet.console.return_path import SIGN_IN, read_return_path
 from merchant_wallet.console.session_cookie import COOKIE, clear_session_cookie
@@ -244,7 +243,9 @@ async def sign_out(request: ConsoleRequest, conn: Connection) -> Response:
     """End the session."""
     async with conn.transaction():
         await sessions.end_session(conn, request.operator.operator_id, request.session.session_id)
-        await record_change(request, conn, "operator.sign_out", f"operator {request.operator.name}")
+        await request.author.record(
+            conn, "operator.sign_out", f"operator {request.operator.name}", request.merchant_id
+        )
     response = request.context.responses.redirect(SIGN_IN)
     clear_session_cookie(response)
     return response

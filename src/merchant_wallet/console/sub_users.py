@@ -21,12 +21,12 @@ from merchant_wallet.console import merchants
 from merchant_wallet.console.filter_values import find_scope, open_page
 from merchant_wallet.console.form_state import EMPTY_FORM, FormState, refill
 from merchant_wallet.console.merchants import ONE, load
-from merchant_wallet.console.request import POST, Connection, ConsoleRequest, Page, change_cell, read_id
+from merchant_wallet.console.request import POST, Connection, ConsoleRequest, Page, read_id
 from merchant_wallet.console.tables import TableState, read_state
 from merchant_wallet.operators.roles import Right
 from merchant_wallet.reporting import sub_users
 from merchant_wallet.reporting.paging import Page as Rows
-from merchant_wallet.sub_users import activity, controls, pins
+from merchant_wallet.sub_users import activity, acts, controls
 from merchant_wallet.sub_users.controls import SubUserLine, SubUserUnknown
 from merchant_wallet.web.kinds import KINDS
 from merchant_wallet.web.languages import N_
@@ -80,12 +80,8 @@ async def change_sub_user(request: ConsoleRequest, conn: Connection) -> Response
         return await _show(request, conn, line, refill(request.form, tuple(_FIELDS.values()), errors))
     merchant_id = read_id(request, "merchant_id")
     cell = await request.cells.of(merchant_id)
-    async with change_cell(request, conn, cell, "sub_user.set", _subject(line), merchant_id) as told:
-        await controls.lock_book(cell, merchant_id)
-        before = await controls.read_by_ext_user_id(cell, merchant_id, line.ext_user_id)
-        changes = limits if do == "limits" else {"paused": do == "pause"}
-        after = await controls.set_controls(cell, merchant_id, line.ext_user_id, **changes)
-        told.before, told.after = controls.describe_controls(before), controls.describe_controls(after)
+    changes = limits if do == "limits" else {"paused": do == "pause"}
+    await acts.change_controls(conn, cell, request.author, merchant_id, line.ext_user_id, **changes)
     return request.redirect(url_of(merchant_id, line.user_id), N_("Saved. It holds from the next debit on."))
 
 
@@ -102,9 +98,7 @@ async def reset_pin(request: ConsoleRequest, conn: Connection) -> Response:
 async def _reset_pin(request: ConsoleRequest, conn: Connection, line: SubUserLine) -> Response:
     merchant_id = read_id(request, "merchant_id")
     cell = await request.cells.of(merchant_id)
-    async with change_cell(request, conn, cell, "sub_user.reset_pin", _subject(line), merchant_id) as told:
-        was_set = await pins.reset(cell, merchant_id, line.ext_user_id, request.context.clock())
-        told.before = {"hadPin": was_set}
+    await acts.reset_pin(conn, cell, request.author, merchant_id, line.ext_user_id)
     return request.redirect(
         url_of(merchant_id, line.user_id),
         N_(
@@ -186,10 +180,6 @@ def _read_limits(request: ConsoleRequest) -> tuple[dict[str, int | None], dict[s
 
 def _show_limit(limit_units: int | None) -> str:
     return "" if limit_units is None else format_units(limit_units)
-
-
-def _subject(line: SubUserLine) -> str:
-    return f"sub-user {line.ext_user_id}"
 
 
 ROUTES: Final = (

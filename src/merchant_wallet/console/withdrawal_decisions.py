@@ -10,12 +10,14 @@ Rules:
 
 from collections.abc import Mapping, Sequence
 from enum import Enum
+from functools import partial
 from typing import Final
 from urllib.parse import urlencode
 
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
+from merchant_wallet.audit.book_commands import ask_book
 from merchant_wallet.base.codes import Refusal, Refused
 from merchant_wallet.base.user_input import parse_digits
 from merchant_wallet.book import frozen_orders
@@ -23,16 +25,15 @@ from merchant_wallet.book.commands import Approve, Cancel, Command, Refund
 from merchant_wallet.book.errors import CommandFailed, CommitUnknown, Unavailable
 from merchant_wallet.book.outcomes import OrderRefusal, Withdrawal
 from merchant_wallet.console import flash
-from merchant_wallet.console.book_commands import ask_book
 from merchant_wallet.console.order_notes import add_notes
-from merchant_wallet.console.request import POST, Connection, ConsoleRequest, Page, read_id, record_change
+from merchant_wallet.console.request import POST, Connection, ConsoleRequest, Page, read_id
 from merchant_wallet.console.withdrawal_results import Decided, redirect_to_results
 from merchant_wallet.console.withdrawals import QUEUE, find_order, list_reasons, url_of
 from merchant_wallet.operators.roles import Right
 from merchant_wallet.reporting.orders import OrderLine
 from merchant_wallet.web.languages import N_
 from merchant_wallet.web.refusals import translate_refusal
-from merchant_wallet.withdrawals import payouts
+from merchant_wallet.withdrawals import acts
 
 APPROVE: Final = "approve"
 CANCEL: Final = "cancel"
@@ -89,19 +90,9 @@ async def refund(request: ConsoleRequest, conn: Connection) -> Response:
 async def thaw(request: ConsoleRequest, conn: Connection) -> Response:
     """Resume a frozen order's payout."""
     order = await find_order(request, conn, read_id(request, "order_id"))
-    async with conn.transaction():
-        if not await payouts.thaw(conn, order.merchant_id, order.order_id):
-            told = N_("It was not frozen; nothing was changed.")
-            return request.redirect(url_of(order.order_id), told, tone=flash.WARN)
-        await record_change(
-            request,
-            conn,
-            "withdrawal.thaw",
-            _subject(order),
-            order.merchant_id,
-            before={"frozen": True},
-            after={"frozen": False},
-        )
+    if not await acts.thaw_order(conn, request.author, order.merchant_id, order.order_id):
+        told = N_("It was not frozen; nothing was changed.")
+        return request.redirect(url_of(order.order_id), told, tone=flash.WARN)
     cell = await request.cells.of(order.merchant_id)
     await frozen_orders.thaw(cell, order.merchant_id, order.order_id)
     return request.redirect(url_of(order.order_id), N_("Thawed: the workers go on with it."))
@@ -152,9 +143,10 @@ async def _find_chosen(request: ConsoleRequest, conn: Connection, chosen: Sequen
 
 
 async def _decide_one(request: ConsoleRequest, conn: Connection, order: OrderLine, what: str) -> Decided:
-    command, subject = _command(request, order, what), _subject(order)
+    command = _command(request, order, what)
+    submit = partial(request.context.submit, request_id=request.request_id)
     try:
-        outcome = await ask_book(request, conn, order.merchant_id, command, f"withdrawal.{what}", subject)
+        outcome = await ask_book(request.author, conn, submit, order.merchant_id, command)
     except Refused as refused:
         return _explain(request, order, refused.refusal)
     except CommitUnknown:
@@ -200,10 +192,6 @@ def _explain(request: ConsoleRequest, order: OrderLine, refusal: Refusal) -> Dec
 
 def _redirect_to_order(request: ConsoleRequest, decided: Decided) -> Response:
     return request.redirect(url_of(decided.order.order_id), decided.text, tone=decided.tone, **decided.values)
-
-
-def _subject(order: OrderLine) -> str:
-    return f"order {order.order_id}"
 
 
 ROUTES: Final = (

@@ -15,6 +15,7 @@ from typing import Final, Literal
 import msgspec
 
 from merchant_wallet.approvals.changes import Applied, ChangeRefused, Connection, Facts, Kind, ProposedChange
+from merchant_wallet.audit.records import Author
 from merchant_wallet.base.money import format_units, parse_units
 from merchant_wallet.base.user_input import parse_digits
 from merchant_wallet.custody import treasury
@@ -135,7 +136,7 @@ async def _read(conn: Connection, change: ProposedChange) -> Facts:
     return UNRECORDED
 
 
-async def _apply(conn: Connection, change: ProposedChange, at_ms: int) -> Applied:
+async def _apply(conn: Connection, change: ProposedChange, author: Author) -> Applied:
     after = change.after
     new = NewRecord(
         after["chain"],
@@ -145,10 +146,15 @@ async def _apply(conn: Connection, change: ProposedChange, at_ms: int) -> Applie
         after.get("corrects"),
     )
     try:
-        number = await record(conn, new, change.reason, change.proposed_by, at_ms)
+        await record(conn, author, new, change.reason)
     except RecordRefused as refused:
         raise ChangeRefused(str(refused)) from refused
-    return Applied(after={**after, "no": number})
+    return Applied()
+
+
+def format_subject(new: NewRecord) -> str:
+    """The name of a movement in proposals and in the audit log."""
+    return f"{new.direction} {new.chain} {new.tx_hash}"
 
 
 async def check(conn: Connection, new: NewRecord) -> int | None:
@@ -157,22 +163,25 @@ async def check(conn: Connection, new: NewRecord) -> int | None:
     return find_replaced(new, known)
 
 
-async def record(conn: Connection, new: NewRecord, reason: str, actor: str, at_ms: int) -> int:
-    """Store the movement. Returns its number. Raises RecordRefused."""
-    replaces = await check(conn, new)
-    number = await treasury.record_treasury(
-        conn,
-        new.chain,
-        new.direction,
-        new.amount_units,
-        tx_hash=new.tx_hash,
-        reason=reason,
-        actor=actor,
-        now_ms=at_ms,
-        corrects=new.corrected_no,
-        replaces=replaces,
-    )
-    if number is None:
-        # Somebody else was faster.
-        raise RecordRefused(RecordRefusal.REPEATED)
+async def record(conn: Connection, author: Author, new: NewRecord, reason: str) -> int:
+    """Store the movement, with its entry in the audit log. Returns its number. Raises RecordRefused."""
+    async with conn.transaction():
+        replaces = await check(conn, new)
+        number = await treasury.record_treasury(
+            conn,
+            new.chain,
+            new.direction,
+            new.amount_units,
+            tx_hash=new.tx_hash,
+            reason=reason,
+            actor=author.actor,
+            now_ms=author.at_ms,
+            corrects=new.corrected_no,
+            replaces=replaces,
+        )
+        if number is None:
+            # Somebody else was faster.
+            raise RecordRefused(RecordRefusal.REPEATED)
+        facts = {**describe_record(new), "no": number}
+        await author.record(conn, RECORD, format_subject(new), before=UNRECORDED, after=facts)
     return number

@@ -1,8 +1,8 @@
 """Crediting a held deposit: one person proposes it, another accepts. Then a worker carries it out.
 
 Rules:
-- Accepting asks for the act, in the same transaction. It is in its cell, where the worker looks again
-  whether it is held.
+- Accepting asks for the act, in the same transaction and by who accepts. The deposit is in its cell, where
+  the worker looks again whether it is held.
 - Two people decide about what they saw: its block, its amount and why it is held. The worker changes nothing
   if one of these is another by then.
 - Not to credit it needs one person: nothing moves.
@@ -11,27 +11,22 @@ Rules:
 from collections.abc import Mapping
 from typing import Any, Final
 
-from merchant_wallet.approvals.acts import asked, kinds
-from merchant_wallet.approvals.changes import Applied, Connection, Facts, Kind, ProposedChange
-from merchant_wallet.approvals.decisions import Person
+from merchant_wallet.approvals.acts import asked
+from merchant_wallet.approvals.changes import Applied, ChangeRefused, Connection, Facts, Kind, ProposedChange
+from merchant_wallet.audit.records import Author
 from merchant_wallet.base.money import format_units, parse_units
+from merchant_wallet.deposits.acts import RELEASE, RELEASED
 from merchant_wallet.deposits.deposit_store import SeenDeposit
 
-RELEASE: Final = "deposit.release"
-SOURCE: Final = "proposal"
+UNDER_WAY: Final = "A worker was asked to release it already. Look at what came of that."
 _PLACE: Final = ("chain", "txHash", "logIndex")
 _SEEN: Final = ("amount", "block", "cause")
-
-
-def describe_held(block: int, cause: str | None) -> Facts:
-    """The proposal's `before`. Pure."""
-    return {"status": "held", "block": block, "cause": cause}
 
 
 def describe_released(chain: str, tx_hash: str, log_index: int, amount_units: int) -> Mapping[str, Any]:
     """The proposal's `after`. Pure."""
     return {
-        "status": "pending",
+        "status": RELEASED,
         "amount": format_units(amount_units),
         "chain": chain,
         "txHash": tx_hash,
@@ -62,15 +57,11 @@ async def _read(conn: Connection, change: ProposedChange) -> Facts:
     return change.before
 
 
-async def _apply(conn: Connection, change: ProposedChange, at_ms: int) -> Applied:
-    told = await asked.ask(
-        conn,
-        kinds.RELEASE_DEPOSIT,
-        change.subject,
-        {**make_arguments(change.before, change.after), "proposalNo": change.proposal_no},
-        person=Person(change.proposed_by, SOURCE),
-        at_ms=at_ms,
-        reason=change.reason,
-        merchant_id=change.merchant_id,
+async def _apply(conn: Connection, change: ProposedChange, author: Author) -> Applied:
+    arguments = {**make_arguments(change.before, change.after), "proposalNo": change.proposal_no}
+    found = await asked.ask(
+        conn, RELEASE, change.subject, arguments, author=author, merchant_id=change.merchant_id
     )
-    return Applied(after={**change.after, "actNo": told.act.act_no})
+    if not found.is_new:
+        raise ChangeRefused(UNDER_WAY)
+    return Applied()

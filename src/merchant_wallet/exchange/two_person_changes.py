@@ -17,14 +17,13 @@ from collections.abc import Mapping
 from typing import Final
 
 from merchant_wallet.approvals.changes import Applied, ChangeRefused, Facts, Kind, ProposedChange
+from merchant_wallet.audit.records import Author
 from merchant_wallet.base.money import RATE_SCALE, format_rate, parse_rate
-from merchant_wallet.exchange import rates
+from merchant_wallet.exchange import acts, rates
+from merchant_wallet.exchange.acts import SET, describe, read_direction
 from merchant_wallet.exchange.rates import PLATFORM, QUERIES, Connection, RateLine, RateRefused
 
-SET: Final = "rate.set"
 DAY_MS: Final = 86_400_000
-_SUBJECT: Final = "rate "
-_PLATFORM_RATE: Final = "platformRate"
 
 
 def is_beyond(rate_e8: int, anchor_e8: int | None, band_e8: int) -> bool:
@@ -73,17 +72,6 @@ async def _read_rate_after_removal(
     return in_force_e8 or await read_anchor(conn, direction, PLATFORM, at_ms)
 
 
-def format_subject(direction: str) -> str:
-    """How proposals and the audit log name a rate."""
-    return f"{_SUBJECT}{direction}"
-
-
-def describe(line: RateLine) -> dict[str, str | int | bool | None]:
-    """A rate as facts. Pure."""
-    rate = None if line.rate_e8 is None else format_rate(line.rate_e8)
-    return {"rate": rate, "paused": line.paused, "maxAgeMs": line.max_age_ms}
-
-
 def describe_wanted(rate_e8: int, max_age_ms: int | None) -> dict[str, str | int | bool | None]:
     """A rate that is to be set, as facts. Pure."""
     return {"rate": format_rate(rate_e8), "paused": False, "maxAgeMs": max_age_ms}
@@ -94,9 +82,7 @@ async def describe_removal(conn: Connection, line: RateLine) -> tuple[Facts, Fac
 
     Both contain the platform's rate, which comes into force. If that rate changes, the proposal fails.
     """
-    before = describe(line)
-    if line.merchant_id != PLATFORM:
-        before[_PLATFORM_RATE] = await _show_platform_rate(conn, line.direction)
+    before = {**describe(line), **await acts.describe_fallback(conn, line.direction, line.merchant_id)}
     return before, {**before, "rate": None, "maxAgeMs": None}
 
 
@@ -107,30 +93,21 @@ def make_kinds() -> Mapping[str, Kind]:
 
 async def _read(conn: Connection, change: ProposedChange) -> Facts:
     await rates.lock_rates(conn)
-    direction, scope = _direction_of(change), change.merchant_id or PLATFORM
+    direction, scope = read_direction(change.subject), change.merchant_id or PLATFORM
     found = describe(await rates.find_line(conn, scope, direction))
-    if _PLATFORM_RATE not in change.before:
+    if acts.PLATFORM_RATE not in change.before:
         return found
-    return {**found, _PLATFORM_RATE: await _show_platform_rate(conn, direction)}
+    return {**found, **await acts.describe_fallback(conn, direction, scope)}
 
 
-async def _apply(conn: Connection, change: ProposedChange, at_ms: int) -> Applied:
-    direction, after, scope = _direction_of(change), change.after, change.merchant_id or PLATFORM
+async def _apply(conn: Connection, change: ProposedChange, author: Author) -> Applied:
+    direction, after, scope = read_direction(change.subject), change.after, change.merchant_id or PLATFORM
     try:
         if after["rate"] is None:
-            await rates.remove_rate(conn, direction, scope, at_ms=at_ms)
+            await acts.remove_rate(conn, author, direction, scope)
         else:
             rate_e8 = parse_rate(after["rate"])
-            await rates.set_rate(conn, direction, rate_e8, scope, after["maxAgeMs"], at_ms=at_ms)
+            await acts.set_rate(conn, author, direction, rate_e8, scope, after["maxAgeMs"])
     except RateRefused as refused:
         raise ChangeRefused(str(refused)) from None
     return Applied()
-
-
-async def _show_platform_rate(conn: Connection, direction: str) -> str | None:
-    rate_e8 = (await rates.read_effective(conn, PLATFORM))[direction].rate_e8
-    return None if rate_e8 is None else format_rate(rate_e8)
-
-
-def _direction_of(change: ProposedChange) -> str:
-    return change.subject.removeprefix(_SUBJECT)

@@ -1,12 +1,13 @@
-"""A merchant's settings as facts of the audit log. Pure.
+"""A merchant's settings as facts of the audit log: written and read. Pure.
 
-A fact has the name and form that the command line prints: `approvalLimit`, `"1000"`.
+A fact is called as in `merchant show`: `approvalLimit`. The guard of fees reads the fee of a day ago in the
+log, so a fact is read by the function beside the one that writes it.
 """
 
 from typing import Any, Final
 
 from merchant_wallet.merchants.records import Merchant
-from merchant_wallet.merchants.settings import SETTINGS, Setting
+from merchant_wallet.merchants.settings import SETTINGS, Setting, Value
 
 _OTHER_NAMES: Final = {"networks": "allowedNetworks"}
 """Settings whose facts have another name."""
@@ -14,7 +15,10 @@ _OTHER_NAMES: Final = {"networks": "allowedNetworks"}
 
 def list_settings_facts(merchant: Merchant) -> dict[str, Any]:
     """Every setting, by the name of its fact."""
-    return {format_fact_name(name): _fact_of(setting, merchant) for name, setting in SETTINGS.items()}
+    return {
+        format_fact_name(name): _write_value(setting, getattr(merchant, setting.column))
+        for name, setting in SETTINGS.items()
+    }
 
 
 def list_changed_facts(before: Merchant, after: Merchant) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -30,9 +34,18 @@ def format_fact_name(setting: str) -> str:
     return _OTHER_NAMES.get(setting, first + "".join(map(str.title, further)))
 
 
-def _fact_of(setting: Setting, merchant: Merchant) -> str | int | bool | list[str] | None:
-    value = getattr(merchant, setting.column)
+def read_value(name: str, fact: Any) -> Value:
+    """The value of a setting, from its fact."""
+    setting = SETTINGS[name]
+    return setting.parse(fact) if _is_scaled(setting) and fact is not None else fact
+
+
+def _write_value(setting: Setting, value: Any) -> str | int | bool | list[str] | None:
     if isinstance(value, frozenset | tuple):
         return sorted(map(str, value))
-    is_scaled = setting.column.endswith(("_e8", "_units"))
-    return setting.show(value) if is_scaled and value is not None else value
+    return setting.show(value) if _is_scaled(setting) and value is not None else value
+
+
+def _is_scaled(setting: Setting) -> bool:
+    """Whether a value is a count of small parts, which people write with a decimal point."""
+    return setting.column.endswith(("_e8", "_units"))

@@ -132,7 +132,7 @@ select min(merchant_id) as oldest, max(merchant_id) as newest from merchant;
 -- From the audit log: earlier values of some settings, before each change since a time, oldest first.
 select f.key, f.value
   from audit_entry e
- cross join lateral jsonb_each_text(e.before) f
- where e.merchant_id = %(merchant_id)s::bigint and e.action = 'merchant.set' and e.at_ms > %(since_ms)s::bigint
+ cross join lateral jsonb_each(e.before) f
+ where e.merchant_id = %(merchant_id)s::bigint and e.action = %(action)s::text and e.at_ms > %(since_ms)s::bigint
    and f.key = any(%(names)s::text[])
  order by e.audit_no;

@@ -48,6 +48,8 @@ _MAX_COUNT: Final = 1_000_000
 _MAX_WINDOW_H: Final = 168
 _FEE_RATE_RULE: Final = "a share between 0 and 1, such as 0.005"
 _AMOUNT_RULE: Final = "an amount such as 1000 or 2.5"
+_SECURE: Final = ("deposit-notify-url", "frame-origins", "customer-url")
+"""Settings with URLs."""
 _URL_RULE: Final = f"a URL of at most {MAX_URL} characters, or {NONE}"
 
 
@@ -76,6 +78,25 @@ def parse_setting(name: str, text: str) -> tuple[str, Value]:
         return setting.column, setting.parse(text.strip())
     except ValueError as error:
         raise SettingRefused(f"{name} must be {setting.rule}: {error}.") from None
+
+
+def find_insecure(texts: Mapping[str, str]) -> list[str]:
+    """The settings, by name, whose typed URLs do not begin with https://. Only the sandbox allows that."""
+    return [name for name in _SECURE if any(map(_is_insecure, _split(texts.get(name, ""))))]
+
+
+def refuse_insecure(texts: Mapping[str, str]) -> None:
+    """Refuse URLs that only the sandbox allows. Raises SettingRefused."""
+    if names := find_insecure(texts):
+        raise SettingRefused(f"{names[0]} must begin with https:// outside the sandbox.")
+
+
+def _split(text: str) -> list[str]:
+    return text.replace(",", " ").split()
+
+
+def _is_insecure(url: str) -> bool:
+    return url.lower().startswith("http:")
 
 
 def show_settings(merchant: Merchant) -> dict[str, str]:

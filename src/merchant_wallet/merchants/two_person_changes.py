@@ -15,15 +15,16 @@ from typing import Final
 import msgspec
 
 from merchant_wallet.approvals.changes import Applied, ChangeRefused, Facts, Kind, ProposedChange
+from merchant_wallet.audit.records import Author
 from merchant_wallet.base.money import RATE_SCALE
-from merchant_wallet.merchants import store
-from merchant_wallet.merchants.audit_facts import format_fact_name, list_changed_facts
+from merchant_wallet.merchants import acts, store
+from merchant_wallet.merchants.acts import SET
+from merchant_wallet.merchants.audit_facts import format_fact_name, read_value
 from merchant_wallet.merchants.keys import Keyring
 from merchant_wallet.merchants.records import Merchant
 from merchant_wallet.merchants.settings import SETTINGS, SettingRefused, parse_setting, show_settings
 from merchant_wallet.merchants.store import Connection, MerchantUnknown
 
-SET: Final = "merchant.set"
 DAY_MS: Final = 86_400_000
 FEE_RATES: Final = ("transfer-fee-rate", "withdraw-fee-rate")
 FEE_MINIMUM: Final = "withdraw-fee-min"
@@ -82,11 +83,16 @@ def _loosens(name: str, before: Merchant, after: Merchant, day_old_fees: DayOldF
 async def read_day_old_fees(conn: Connection, merchant_id: int, at_ms: int) -> DayOldFees:
     """The fees of 24 hours ago that differ from now."""
     names = {format_fact_name(name): name for name in FEES}
-    values = {"merchant_id": merchant_id, "since_ms": at_ms - DAY_MS, "names": list(names)}
+    values = {
+        "merchant_id": merchant_id,
+        "action": SET,
+        "since_ms": at_ms - DAY_MS,
+        "names": list(names),
+    }
     cursor = await conn.execute(store.QUERIES["read_day_facts"].text, values)
     day_old_fees: dict[str, int] = {}
-    for fact, text in await cursor.fetchall():
-        value = parse_setting(names[fact], text)[1]
+    for fact, shown in await cursor.fetchall():
+        value = read_value(names[fact], shown)
         assert isinstance(value, int)
         day_old_fees.setdefault(names[fact], value)
     return day_old_fees
@@ -108,12 +114,7 @@ def with_settings(merchant: Merchant, texts: Mapping[str, str]) -> Merchant:
     return msgspec.structs.replace(merchant, **typed)
 
 
-def format_subject(merchant_id: int) -> str:
-    """The name of a merchant in proposals and the audit log."""
-    return f"merchant {merchant_id}"
-
-
-def make_kind(keyring: Keyring) -> Kind:
+def make_kind(keyring: Keyring, *, sandbox: bool) -> Kind:
     """The kind of proposals about merchants' settings."""
 
     async def read(conn: Connection, change: ProposedChange) -> Facts:
@@ -125,13 +126,14 @@ def make_kind(keyring: Keyring) -> Kind:
             raise ChangeRefused(str(unknown)) from None
         return describe(held.before, list(change.before))
 
-    async def apply(conn: Connection, change: ProposedChange, at_ms: int) -> Applied:
+    async def apply(conn: Connection, change: ProposedChange, author: Author) -> Applied:
         assert change.merchant_id is not None
         try:
-            changed = await store.change_settings(conn, keyring, change.merchant_id, change.after)
+            await acts.change_settings(
+                conn, keyring, author, change.merchant_id, change.after, sandbox=sandbox
+            )
         except SettingRefused as refused:
             raise ChangeRefused(str(refused)) from None
-        before, after = list_changed_facts(changed.before, changed.after)
-        return Applied(before=before, after=after)
+        return Applied()
 
     return Kind(SET, read, apply)

@@ -1,8 +1,10 @@
-"""Actions that give an operator access: create, reset, enable, give more rights.
+"""What people do about operators: create, reset, enable and disable one, change a role, end sessions.
 
 Rules:
-- After each of these actions the operator's approvals do not count for a time; see `waits`.
-- To disable an operator, to end sessions and to remove rights takes one person; see `records`.
+- A change and its entry in the audit log are one transaction, whichever door it comes from. The entry is of
+  the operator's merchant, so that the merchant sees what was done to its people.
+- After what gives access or more rights the operator's approvals do not count for a time; see `waits`.
+- To disable an operator, to end sessions and to remove rights takes one person.
 - If accepting a proposal generates a password, it is shown once, to the person who accepted.
 """
 
@@ -11,54 +13,82 @@ from functools import partial
 from typing import Final
 
 from merchant_wallet.approvals.changes import Applied, ChangeRefused, Facts, Kind, ProposedChange
-from merchant_wallet.operators import records, waits
+from merchant_wallet.audit.records import Author
+from merchant_wallet.operators import records, sessions, waits
 from merchant_wallet.operators.records import Connection, NewOperator, OperatorRefused, OperatorUnknown
 from merchant_wallet.operators.roles import Operator, gains_rights
 
 CREATE: Final = "operator.create"
 RESET: Final = "operator.reset"
 ENABLE: Final = "operator.enable"
+DISABLE: Final = "operator.disable"
 SET_ROLE: Final = "operator.set_role"
+END_SESSIONS: Final = "operator.end_sessions"
 _SUBJECT: Final = "operator "
 
 
 async def create(
     conn: Connection,
+    author: Author,
     name: str,
     role: str,
     *,
     password: str | None = None,
     merchant_id: int | None = None,
-    at_ms: int,
     wait_ms: int,
 ) -> NewOperator:
     """Create an operator whose approvals do not count yet. Raises what `records.create` raises."""
-    made = await records.create(conn, name, role, password=password, merchant_id=merchant_id, at_ms=at_ms)
-    await waits.begin_wait(conn, made.operator.operator_id, waits.CREATED, at_ms=at_ms, wait_ms=wait_ms)
+    at_ms = author.at_ms
+    async with conn.transaction():
+        made = await records.create(conn, name, role, password=password, merchant_id=merchant_id, at_ms=at_ms)
+        await waits.begin_wait(conn, made.operator.operator_id, waits.CREATED, at_ms=at_ms, wait_ms=wait_ms)
+        await record_creation(conn, author, made.operator)
     return made
+
+
+async def record_creation(conn: Connection, author: Author, operator: Operator) -> None:
+    """Record that an operator was created, in the transaction that creates it."""
+    merchant_id = operator.merchant_id
+    await author.record(
+        conn, CREATE, format_subject(operator.name), merchant_id, after=describe_role(operator)
+    )
 
 
 async def reset(
-    conn: Connection, operator_id: int, *, password: str | None = None, at_ms: int, wait_ms: int
+    conn: Connection, author: Author, operator_id: int, *, password: str | None = None, wait_ms: int
 ) -> NewOperator:
     """Set a new password and require a new second factor. Raises what `records.reset` raises."""
-    made = await records.reset(conn, operator_id, password=password)
-    await waits.begin_wait(conn, operator_id, waits.RESET, at_ms=at_ms, wait_ms=wait_ms)
+    async with conn.transaction():
+        was = await records.lock(conn, operator_id)
+        made = await records.reset(conn, operator_id, password=password)
+        await waits.begin_wait(conn, operator_id, waits.RESET, at_ms=author.at_ms, wait_ms=wait_ms)
+        before, after = describe_reset(was)
+        await _record(conn, author, RESET, was, before, after)
     return made
 
 
-async def enable(conn: Connection, operator_id: int, *, at_ms: int, wait_ms: int) -> Operator:
+async def enable(conn: Connection, author: Author, operator_id: int, *, wait_ms: int) -> Operator:
     """Enable a disabled operator. Raises OperatorUnknown."""
     async with conn.transaction():
         was = await records.lock(conn, operator_id)
         enabled = await records.enable(conn, operator_id)
         if was.status != records.ACTIVE:
-            await waits.begin_wait(conn, operator_id, waits.ENABLED, at_ms=at_ms, wait_ms=wait_ms)
+            await waits.begin_wait(conn, operator_id, waits.ENABLED, at_ms=author.at_ms, wait_ms=wait_ms)
+        await _record(conn, author, ENABLE, was, describe_status(was), describe_status(enabled))
     return enabled
 
 
+async def disable(conn: Connection, author: Author, operator_id: int) -> Operator:
+    """Disable an operator and end all sessions. Raises OperatorUnknown, OperatorRefused."""
+    async with conn.transaction():
+        was = await records.lock(conn, operator_id)
+        disabled = await records.disable(conn, operator_id)
+        await _record(conn, author, DISABLE, was, describe_status(was), describe_status(disabled))
+    return disabled
+
+
 async def set_role(
-    conn: Connection, operator_id: int, role: str, merchant_id: int | None, *, at_ms: int, wait_ms: int
+    conn: Connection, author: Author, operator_id: int, role: str, merchant_id: int | None, *, wait_ms: int
 ) -> Operator:
     """Change the role. If it has more rights, approvals do not count for a time. Raises what
     `records.set_role` raises.
@@ -67,8 +97,28 @@ async def set_role(
         was = await records.lock(conn, operator_id)
         changed = await records.set_role(conn, operator_id, role, merchant_id)
         if gains_rights(was.role, was.merchant_id, role, merchant_id):
-            await waits.begin_wait(conn, operator_id, waits.ROLE, at_ms=at_ms, wait_ms=wait_ms)
+            await waits.begin_wait(conn, operator_id, waits.ROLE, at_ms=author.at_ms, wait_ms=wait_ms)
+        # Of the merchant whose book the operator may look into from now on, else of the one before.
+        about = was if changed.merchant_id is None else changed
+        await _record(conn, author, SET_ROLE, about, describe_role(was), describe_role(changed))
     return changed
+
+
+async def end_sessions(
+    conn: Connection, author: Author, operator: Operator, *, kept_session: str | None = None
+) -> int:
+    """End an operator's sessions, except one. Returns how many were ended."""
+    async with conn.transaction():
+        ended = await sessions.end_sessions(conn, operator.operator_id, kept_session=kept_session)
+        await _record(conn, author, END_SESSIONS, operator, None, {"ended": ended})
+    return ended
+
+
+async def _record(
+    conn: Connection, author: Author, action: str, operator: Operator, before: Facts | None, after: Facts
+) -> None:
+    subject, merchant_id = format_subject(operator.name), operator.merchant_id
+    await author.record(conn, action, subject, merchant_id, before=before, after=after)
 
 
 def format_subject(name: str) -> str:
@@ -87,15 +137,24 @@ def describe_reset(operator: Operator) -> tuple[Facts, Facts]:
     return before, {"enrolled": False, "newCredentials": True}
 
 
+def describe_status(operator: Operator) -> Facts:
+    """Whether an operator is active, as a fact."""
+    return {"status": operator.status}
+
+
 def describe_enabling(operator: Operator) -> tuple[Facts, Facts]:
     """The proposal to enable an operator."""
-    return {"status": operator.status}, {"status": records.ACTIVE}
+    return describe_status(operator), {"status": records.ACTIVE}
 
 
-def describe_role(operator: Operator, role: str, merchant_id: int | None) -> tuple[Facts, Facts]:
+def describe_role(operator: Operator) -> Facts:
+    """What an operator may do, as facts."""
+    return {"role": operator.role, "merchantId": operator.merchant_id}
+
+
+def describe_new_role(operator: Operator, role: str, merchant_id: int | None) -> tuple[Facts, Facts]:
     """The proposal to change an operator's role."""
-    before = {"role": operator.role, "merchantId": operator.merchant_id}
-    return before, {"role": role, "merchantId": merchant_id}
+    return describe_role(operator), {"role": role, "merchantId": merchant_id}
 
 
 def make_kinds(wait_ms: int) -> Mapping[str, Kind]:
@@ -112,16 +171,11 @@ async def _read_creation(conn: Connection, change: ProposedChange) -> Facts:
     return {"exists": await records.find(conn, _read_operator_name(change)) is not None}
 
 
-async def _apply_creation(wait_ms: int, conn: Connection, change: ProposedChange, at_ms: int) -> Applied:
-    after = change.after
+async def _apply_creation(wait_ms: int, conn: Connection, change: ProposedChange, author: Author) -> Applied:
+    name, after = _read_operator_name(change), change.after
     try:
         made = await create(
-            conn,
-            _read_operator_name(change),
-            after["role"],
-            merchant_id=after["merchantId"],
-            at_ms=at_ms,
-            wait_ms=wait_ms,
+            conn, author, name, after["role"], merchant_id=after["merchantId"], wait_ms=wait_ms
         )
     except OperatorRefused as refused:
         raise ChangeRefused(str(refused)) from None
@@ -132,32 +186,29 @@ async def _read_reset(conn: Connection, change: ProposedChange) -> Facts:
     return describe_reset(await _hold(conn, change))[0]
 
 
-async def _apply_reset(wait_ms: int, conn: Connection, change: ProposedChange, at_ms: int) -> Applied:
+async def _apply_reset(wait_ms: int, conn: Connection, change: ProposedChange, author: Author) -> Applied:
     found = await _hold(conn, change)
-    return Applied(shown=await reset(conn, found.operator_id, at_ms=at_ms, wait_ms=wait_ms))
+    return Applied(shown=await reset(conn, author, found.operator_id, wait_ms=wait_ms))
 
 
 async def _read_status(conn: Connection, change: ProposedChange) -> Facts:
-    return {"status": (await _hold(conn, change)).status}
+    return describe_status(await _hold(conn, change))
 
 
-async def _apply_enabling(wait_ms: int, conn: Connection, change: ProposedChange, at_ms: int) -> Applied:
+async def _apply_enabling(wait_ms: int, conn: Connection, change: ProposedChange, author: Author) -> Applied:
     found = await _hold(conn, change)
-    await enable(conn, found.operator_id, at_ms=at_ms, wait_ms=wait_ms)
+    await enable(conn, author, found.operator_id, wait_ms=wait_ms)
     return Applied()
 
 
 async def _read_role(conn: Connection, change: ProposedChange) -> Facts:
-    found = await _hold(conn, change)
-    return {"role": found.role, "merchantId": found.merchant_id}
+    return describe_role(await _hold(conn, change))
 
 
-async def _apply_role(wait_ms: int, conn: Connection, change: ProposedChange, at_ms: int) -> Applied:
+async def _apply_role(wait_ms: int, conn: Connection, change: ProposedChange, author: Author) -> Applied:
     found, after = await _hold(conn, change), change.after
     try:
-        await set_role(
-            conn, found.operator_id, after["role"], after["merchantId"], at_ms=at_ms, wait_ms=wait_ms
-        )
+        await set_role(conn, author, found.operator_id, after["role"], after["merchantId"], wait_ms=wait_ms)
     except OperatorRefused as refused:
         raise ChangeRefused(str(refused)) from None
     return Applied()

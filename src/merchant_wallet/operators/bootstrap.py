@@ -6,7 +6,8 @@ it. Its password is shown once, to the person who starts the service.
 
 from typing import Final
 
-from merchant_wallet.audit import records as audit
+from merchant_wallet.audit.records import Author
+from merchant_wallet.operators import access
 from merchant_wallet.operators.records import QUERIES, Connection, NewOperator, create
 from merchant_wallet.operators.roles import Role
 
@@ -23,15 +24,7 @@ async def ensure_first(conn: Connection, at_ms: int) -> NewOperator | None:
         if await _is_any(conn):
             return None
         made = await create(conn, FIRST_NAME, Role.OWNER, at_ms=at_ms)
-        await audit.append(
-            conn,
-            actor=ACTOR,
-            action="operator.create",
-            subject=f"operator {FIRST_NAME}",
-            after={"name": FIRST_NAME, "role": Role.OWNER.value},
-            source="terminal",
-            at_ms=at_ms,
-        )
+        await access.record_creation(conn, Author(ACTOR, "terminal", at_ms), made.operator)
     return made
 
 

@@ -31,6 +31,7 @@ from merchant_wallet.chains.sandbox.reader import SandboxReader
 from merchant_wallet.chains.transport import NodeFailed, NodeRefused
 from merchant_wallet.chains.tron.chain import TronReader
 from merchant_wallet.deposits import chain_store, deposit_store, rescan
+from merchant_wallet.deposits.acts import describe_decision
 from merchant_wallet.deposits.final_ranges import BlocksMissing, FinalityBroken
 from merchant_wallet.deposits.rescan import NotReadYet
 from merchant_wallet.deposits.two_person_changes import read_seen
@@ -124,12 +125,7 @@ async def _rescan_range(
         raise ActFailed(NOT_READ_SO_FAR) from None
     except (BlocksMissing, ChainDisagrees, FinalityBroken) as error:
         raise ActFailed(str(error)) from error
-    return {
-        "firstBlock": before.number + 1,
-        "lastBlock": last,
-        "transfers": len(read.received),
-        "changed": changed,
-    }
+    return rescan.describe_range(read, changed)
 
 
 async def _decide_deposit(base: Base, running: Running, *, is_released: bool) -> Outcome:
@@ -137,6 +133,7 @@ async def _decide_deposit(base: Base, running: Running, *, is_released: bool) ->
     act, arguments = running.act, running.act.arguments
     assert act.merchant_id is not None, "a deposit has a merchant"
     place = (arguments["chain"], arguments["txHash"], int(arguments["logIndex"]))
+    seen = read_seen(arguments)
     async with await base.cells.connect_home() as home:
         hold = await screening.find_hold(home, *place)
     if hold is not None and (is_released or hold.waits_for_person):
@@ -149,7 +146,7 @@ async def _decide_deposit(base: Base, running: Running, *, is_released: bool) ->
             is_released=is_released,
             actor=act.asked_by,
             now_ms=now_ms(),
-            seen=read_seen(arguments),
+            seen=seen,
         )
         # A worker that died may have decided already, and could not say so.
         if decided is None and not await deposit_store.was_decided(
@@ -161,8 +158,8 @@ async def _decide_deposit(base: Base, running: Running, *, is_released: bool) ->
             since_ms=act.begun_ms or act.asked_ms,
         ):
             raise ActFailed(DECIDED)
-    told = {"status": "pending" if is_released else "dropped"}
-    return Outcome(told, told)
+    before, told = describe_decision(seen, is_released=is_released)
+    return Outcome(dict(told), told, before)
 
 
 async def _connect_to_book(base: Base, merchant_id: int) -> AsyncConnection:

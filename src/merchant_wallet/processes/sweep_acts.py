@@ -32,7 +32,7 @@ from merchant_wallet.chains.sweeps import Sweeper
 from merchant_wallet.chains.transport import NodeFailed, NodeRefused
 from merchant_wallet.custody.sweeps import store
 from merchant_wallet.custody.sweeps.manual_end import NotEnded, describe_audit, end_sweep, was_ended
-from merchant_wallet.custody.sweeps.plan import SWEEP, PlannedSweep, make_plan
+from merchant_wallet.custody.sweeps.plan import SWEEP, PlannedSweep, describe_run, make_plan
 from merchant_wallet.custody.sweeps.survey import survey
 from merchant_wallet.custody.sweeps.worker import SweepsFailed, SweepWorker
 from merchant_wallet.processes.base import Base
@@ -132,7 +132,8 @@ class SweepActs:
                 for sweep in ended
             ],
         }
-        return Outcome(result, {"sweepIds": sorted(watched), "opened": len(opened)})
+        again = bool(running.act.arguments.get("again"))
+        return Outcome(result, describe_run(opened, again=again))
 
     def _require_real(self, running: Running) -> str:
         if self._base.settings.sandbox:

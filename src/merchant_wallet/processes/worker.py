@@ -17,10 +17,10 @@ from psycopg import AsyncConnection
 from merchant_wallet.api.request_log.listing import delete_old as delete_old_requests
 from merchant_wallet.approvals import proposals
 from merchant_wallet.approvals.acts.worker import ActWorker
-from merchant_wallet.audit import records as audit
 from merchant_wallet.audit.checkpointing.keys import open_service_signer
 from merchant_wallet.audit.checkpointing.task import CheckpointTask
 from merchant_wallet.audit.failures import write_failures
+from merchant_wallet.audit.records import Author
 from merchant_wallet.base import db
 from merchant_wallet.base.cells import DEFAULT_CELL_ID, ReachApart, reach_none
 from merchant_wallet.base.clock import now_ms
@@ -319,16 +319,7 @@ def make_home_tasks(writer: Books) -> dict[str, Task]:
                 failures.append(failure)
                 continue
             # The process that accepted it ended before it logged the outcome.
-            await audit.append(
-                connection,
-                actor="worker",
-                action="adjustment.carry_out",
-                subject=f"proposal {done.proposal_no}",
-                merchant_id=done.merchant_id,
-                after={"state": done.state, "entryId": done.entry_id, "outcome": done.outcome},
-                source="worker",
-                at_ms=at_ms,
-            )
+            await proposals.record_outcome(connection, Author("worker", "worker", at_ms), done, "carry_out")
         if failures:
             raise ExceptionGroup("proposals not finished", failures)
 

@@ -7,19 +7,18 @@ Rules:
 """
 
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from typing import Final
 
-import msgspec
-
 from merchant_wallet.api.operation import OperationContext
-from merchant_wallet.audit import records
+from merchant_wallet.audit.book_commands import Act, ask_book
 from merchant_wallet.audit.cell_changes import Told, change_cell
+from merchant_wallet.audit.records import Author, Facts
 from merchant_wallet.base.codes import Refusal, Refused
 from merchant_wallet.book.commands import Command, Submission
 from merchant_wallet.book.errors import Unavailable
-from merchant_wallet.book.outcomes import Outcome, read_audited_fields
+from merchant_wallet.book.outcomes import Outcome
 from merchant_wallet.book.submissions import Books
 from merchant_wallet.merchants.records import Merchant
 from merchant_wallet.sandbox import store
@@ -62,47 +61,33 @@ class Call:
         """Who does it, for the audit log and the journal."""
         return f"sandbox:{self.merchant.app_key}"
 
+    @property
+    def author(self) -> Author:
+        """The merchant as the author of a change, now."""
+        return Author(self.actor, SOURCE, self.context.clock())
+
     async def ask(self, command: Command) -> Outcome:
         """Send a command to the merchant's book. Raises Refused."""
-        outcome = await self.context.books.submit(self.merchant_id, Submission(command))
+        outcome = await self._submit(self.merchant_id, command)
         if isinstance(outcome, Refusal):
             raise Refused(outcome)
         return outcome
 
     async def change_book(self, command: Command, action: str, subject: str) -> Outcome:
         """As `ask`, for a command that changes something: with its entries in the audit log."""
-        await self.record(f"{action}.asked", subject, after=msgspec.to_builtins(command))
-        try:
-            outcome = await self.ask(command)
-        except Refused as refused:
-            told = {"refused": refused.refusal.code, "reason": refused.refusal.msg}
-            await self.record(f"{action}.refused", subject, after=told)
-            raise
-        await self.record(action, subject, after={"done": True, **read_audited_fields(outcome)})
-        return outcome
+        act = Act(action, subject)
+        return await ask_book(self.author, self.home, self._submit, self.merchant_id, command, act)
 
-    @asynccontextmanager
-    async def change_cell(self, action: str, subject: str) -> AsyncIterator[Told]:
+    def change_cell(self, action: str, subject: str) -> AbstractAsyncContextManager[Told]:
         """A transaction that changes the merchant's cell, with its entries in the audit log."""
+        return change_cell(self.author, self.home, self.cell, action, subject, self.merchant_id)
 
-        async def record(name: str, before: records.Facts | None, after: records.Facts | None) -> None:
-            await self.record(name, subject, after=after)
-
-        async with change_cell(self.home, self.cell, action, record) as told:
-            yield told
-
-    async def record(self, action: str, subject: str, *, after: records.Facts | None = None) -> None:
+    async def record(self, action: str, subject: str, *, after: Facts | None = None) -> None:
         """Append an entry to the audit log, last in the transaction of the change."""
-        await records.append(
-            self.home,
-            actor=self.actor,
-            action=action,
-            subject=subject,
-            merchant_id=self.merchant_id,
-            after=after,
-            source=SOURCE,
-            at_ms=self.context.clock(),
-        )
+        await self.author.record(self.home, action, subject, self.merchant_id, after=after)
+
+    async def _submit(self, merchant_id: int, command: Command) -> Outcome:
+        return await self.context.books.submit(merchant_id, Submission(command))
 
 
 @asynccontextmanager

@@ -4,13 +4,14 @@ Rules:
 - To release takes two people, as an approval above the second limit does: it lets money go. In the sandbox
   one is enough.
 - To refuse takes one person: the merchant gets an order's amount back, and a deposit stays uncredited.
-- Each change and its entry in the audit log are one transaction, which the caller begins.
+- Each change and its entry in the audit log are one transaction, whichever door it comes from.
 - A worker carries a decision on: it wakes the order's payout, or makes the deposit pending again.
 """
 
 from typing import Final
 
 from merchant_wallet.approvals.changes import Applied, ChangeRefused, Facts, Kind, ProposedChange
+from merchant_wallet.audit.records import Author
 from merchant_wallet.base.state_table import IllegalStep
 from merchant_wallet.screening import store
 from merchant_wallet.screening.screening_states import Event
@@ -51,34 +52,59 @@ def describe(found: Screening) -> Facts:
 
 
 async def release(
-    home: Connection, found: Screening, actor: str, at_ms: int, proposal_no: int | None = None
+    home: Connection, author: Author, found: Screening, proposal_no: int | None = None
 ) -> Screening:
     """Release a screening. Raises ChangeRefused."""
-    return await _move(home, found, Event.RELEASED, actor, at_ms, proposal_no)
+    return await _decide(home, author, found, Event.RELEASED, proposal_no)
 
 
-async def refuse(home: Connection, found: Screening, actor: str, at_ms: int) -> Screening:
+async def refuse(home: Connection, author: Author, found: Screening) -> Screening:
     """Refuse a screening. Raises ChangeRefused."""
-    return await _move(home, found, Event.REJECTED, actor, at_ms, None)
+    return await _decide(home, author, found, Event.REJECTED)
 
 
-async def ask_again(home: Connection, found: Screening, at_ms: int) -> Screening:
+async def ask_again(home: Connection, author: Author, found: Screening) -> Screening:
     """Have the sources asked again. Raises ChangeRefused."""
     try:
-        return await store.ask_again(home, found, at_ms)
+        async with home.transaction():
+            again = await store.ask_again(home, found, author.at_ms)
+            await _record(home, author, ASK_AGAIN, found, again)
     except (Overtaken, IllegalStep):
         raise ChangeRefused(DECIDED) from None
+    return again
 
 
-async def _move(
-    home: Connection, found: Screening, event: Event, actor: str, at_ms: int, proposal_no: int | None
+async def decide(
+    home: Connection, found: Screening, event: Event, actor: str, at_ms: int, proposal_no: int | None = None
 ) -> Screening:
+    """Release or refuse a screening, without a record. Raises ChangeRefused."""
     try:
         return await store.move(
             home, found, event, found.reasons, at_ms, decided_by=actor, proposal_no=proposal_no
         )
     except (Overtaken, IllegalStep):
         raise ChangeRefused(DECIDED) from None
+
+
+async def _decide(
+    home: Connection, author: Author, found: Screening, event: Event, proposal_no: int | None = None
+) -> Screening:
+    async with home.transaction():
+        decided = await decide(home, found, event, author.actor, author.at_ms, proposal_no)
+        action = RELEASE if event is Event.RELEASED else REFUSE
+        await _record(home, author, action, found, decided)
+    return decided
+
+
+async def _record(home: Connection, author: Author, action: str, before: Screening, after: Screening) -> None:
+    await author.record(
+        home,
+        action,
+        format_subject(before.screening_no),
+        before.merchant_id,
+        before=describe_state(before),
+        after=describe_state(after),
+    )
 
 
 def make_kinds() -> dict[str, Kind]:
@@ -90,8 +116,8 @@ async def _read(conn: Connection, change: ProposedChange) -> Facts:
     return describe_state(await _lock(conn, change))
 
 
-async def _apply(conn: Connection, change: ProposedChange, at_ms: int) -> Applied:
-    await release(conn, await _lock(conn, change), change.proposed_by, at_ms, change.proposal_no)
+async def _apply(conn: Connection, change: ProposedChange, author: Author) -> Applied:
+    await release(conn, author, await _lock(conn, change), change.proposal_no)
     return Applied()
 
 

@@ -13,6 +13,7 @@ from uuid import uuid4
 from psycopg import AsyncConnection
 from psycopg.rows import class_row
 
+from merchant_wallet.audit.cell_changes import Told, change_cell
 from merchant_wallet.base.addresses import parse_wallet_address
 from merchant_wallet.base.db import Queries
 from merchant_wallet.base.ids import MAX_ID
@@ -20,7 +21,7 @@ from merchant_wallet.base.money import MAX_BALANCE_UNITS, format_units
 from merchant_wallet.base.user_input import parse_digits
 from merchant_wallet.book.closed_books import refuse_closed
 from merchant_wallet.book.sub_user import CONTROLS, CONTROLS_READ, LIMITS, Controls
-from merchant_wallet.sub_users import audit_log
+from merchant_wallet.sub_users.audit_log import SET, format_subject, make_author
 
 Connection = AsyncConnection[Any]
 
@@ -125,9 +126,8 @@ async def set_controls_by_user(
     """
     values = {**_check_changes(changes), "merchant_id": merchant_id}
     ext_user_id = (await read_by_user_id(conn, merchant_id, user_id)).ext_user_id
-    async with audit_log.change_cell(
-        home, conn, "sub_user.set", merchant_id, ext_user_id, source=source, at_ms=at_ms
-    ) as told:
+    author = make_author(ext_user_id, source, at_ms)
+    async with change_cell(author, home or conn, conn, SET, format_subject(ext_user_id), merchant_id) as told:
         await lock_book(conn, merchant_id)
         before = await read_by_user_id(conn, merchant_id, user_id)
         if not before.has_pin:
@@ -136,10 +136,15 @@ async def set_controls_by_user(
         after = await read_by_user_id(conn, merchant_id, user_id)
         if (until_ms := before.links_void_until_ms + TIGHT_AFTER_RESET_MS) > at_ms and loosens(before, after):
             raise ResetTooFresh(until_ms)
-        described = (describe_controls(before), describe_controls(after))
-        if described[0] != described[1]:
-            told.before, told.after = described
+        note_change(told, before, after)
     return after
+
+
+def note_change(told: Told, before: Controls, after: Controls) -> None:
+    """Note what to record of a change of controls: all of them, or nothing if they are the same."""
+    described = describe_controls(before), describe_controls(after)
+    if described[0] != described[1]:
+        told.before, told.after = described
 
 
 def loosens(before: Controls, after: Controls) -> bool:

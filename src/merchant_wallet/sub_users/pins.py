@@ -21,10 +21,12 @@ from psycopg.pq import TransactionStatus
 from psycopg.rows import class_row
 
 from merchant_wallet.audit import failures
+from merchant_wallet.audit.cell_changes import change_cell
 from merchant_wallet.audit.records import UNKNOWN
 from merchant_wallet.base.db import Queries
 from merchant_wallet.book.closed_books import refuse_closed
-from merchant_wallet.sub_users import audit_log, sessions
+from merchant_wallet.sub_users import sessions
+from merchant_wallet.sub_users.audit_log import CHANGE_PIN, SET_PIN, format_subject, make_author
 from merchant_wallet.sub_users.controls import (
     PinMissing,
     SubUserUnknown,
@@ -101,9 +103,8 @@ async def set_first(
     _require_good(pin)
     pin_hash = await _on_thread(_HASHER.hash, pin)
     ext_user_id = (await read_by_user_id(conn, merchant_id, user_id)).ext_user_id
-    async with audit_log.change_cell(
-        home, conn, "sub_user.set_pin", merchant_id, ext_user_id, source=source, at_ms=at_ms
-    ) as told:
+    author, subject = make_author(ext_user_id, source, at_ms), format_subject(ext_user_id)
+    async with change_cell(author, home or conn, conn, SET_PIN, subject, merchant_id) as told:
         await lock_book(conn, merchant_id)
         if (await _lock(conn, merchant_id, user_id)).pin_hash is not None:
             raise PinRefused(IS_SET)
@@ -139,9 +140,8 @@ async def change(
         "at_ms": at_ms,
     }
     ext_user_id = (await read_by_user_id(conn, merchant_id, user_id)).ext_user_id
-    async with audit_log.change_cell(
-        home, conn, "sub_user.change_pin", merchant_id, ext_user_id, source=source, at_ms=at_ms
-    ) as told:
+    author, subject = make_author(ext_user_id, source, at_ms), format_subject(ext_user_id)
+    async with change_cell(author, home or conn, conn, CHANGE_PIN, subject, merchant_id) as told:
         if not (await conn.execute(QUERIES["change_pin"].text, values)).rowcount:
             await refuse_closed(conn, merchant_id)
             raise PinRefused(WAS_CHANGED)
@@ -206,7 +206,7 @@ async def _check(
         ext_user_id = (await read_by_user_id(conn, merchant_id, user_id)).ext_user_id
         await failures.count_failure(
             conn if home is None else home,
-            f"sub-user {ext_user_id}",
+            format_subject(ext_user_id),
             failures.PIN,
             source=source,
             at_ms=at_ms,

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 from starlette.requests import Request
 
-from merchant_wallet.base.codes import Refusal, Refused
 from merchant_wallet.base.settings import Settings
 from merchant_wallet.base.siblings import Siblings
 from merchant_wallet.base.source_addresses import Network
@@ -46,12 +45,9 @@ class PageContext:
     chains: tuple[str, ...]
     siblings: Siblings | None = None
 
-    async def ask(self, merchant_id: int, command: Command, request_id: str = "") -> Outcome:
-        """Send a command to a book. Returns the outcome when it is committed."""
-        outcome = await self.writer.submit(merchant_id, Submission(command, request_id=request_id))
-        if isinstance(outcome, Refusal):
-            raise Refused(outcome)
-        return outcome
+    async def submit(self, merchant_id: int, command: Command, request_id: str = "") -> Outcome:
+        """Send a command to a book. Returns the outcome, which may be a refusal, when it is committed."""
+        return await self.writer.submit(merchant_id, Submission(command, request_id=request_id))
 
     def client(self, request: Request, kept_language: str | None = None) -> Client:
         """The client of a request."""

@@ -12,10 +12,10 @@ from typing import Final
 
 from merchant_wallet.custody import two_person_changes as treasury_changes
 from merchant_wallet.custody.cold import two_person_changes as cold_changes
-from merchant_wallet.deposits import two_person_changes as deposit_changes
-from merchant_wallet.exchange import two_person_changes as rate_changes
-from merchant_wallet.merchants import key_changes
-from merchant_wallet.merchants import two_person_changes as merchant_changes
+from merchant_wallet.deposits import acts as deposit_acts
+from merchant_wallet.exchange import acts as rate_acts
+from merchant_wallet.merchants import acts as merchant_acts
+from merchant_wallet.merchants import key_acts
 from merchant_wallet.operators import access
 from merchant_wallet.operators.roles import Right
 from merchant_wallet.reporting import inbox_cold, inbox_lists
@@ -25,17 +25,17 @@ from merchant_wallet.reporting.inbox import BAD, INFO, Source
 from merchant_wallet.screening import decisions as screening_decisions
 from merchant_wallet.web.languages import N_
 from merchant_wallet.web.proposal_rights import RIGHTS
-from merchant_wallet.withdrawals import two_person_changes as payout_changes
+from merchant_wallet.withdrawals import acts as payout_acts
 
 PROPOSED: Final[Mapping[str, str]] = {
     "": N_("{who} proposes a change of {subject}"),
-    payout_changes.THAW: N_("{who} proposes to resume payouts on {subject}"),
+    payout_acts.THAW: N_("{who} proposes to resume payouts on {subject}"),
     closing.CLOSE: N_("{who} proposes to close the month {subject}"),
-    rate_changes.SET: N_("{who} proposes another rate: {subject}"),
-    merchant_changes.SET: N_("{who} proposes other settings of a merchant"),
-    key_changes.SET: N_("{who} proposes other limits of a merchant's key"),
+    rate_acts.SET: N_("{who} proposes another rate: {subject}"),
+    merchant_acts.SET: N_("{who} proposes other settings of a merchant"),
+    key_acts.SET: N_("{who} proposes other limits of a merchant's key"),
     screening_decisions.RELEASE: N_("{who} proposes to release what screening holds"),
-    deposit_changes.RELEASE: N_("{who} proposes to credit a held deposit"),
+    deposit_acts.RELEASE: N_("{who} proposes to credit a held deposit"),
     treasury_changes.RECORD: N_("{who} proposes to record USDT that was moved"),
     cold_changes.ADDRESS: N_("{who} proposes a cold wallet for {subject}"),
     cold_changes.LIMITS: N_("{who} proposes limits of hot money on {subject}"),

@@ -13,24 +13,28 @@ from merchant_wallet.approvals.changes import Kind
 from merchant_wallet.base.settings import Settings
 from merchant_wallet.custody import two_person_changes as treasury_changes
 from merchant_wallet.custody.cold import two_person_changes as cold_changes
+from merchant_wallet.deposits import acts as deposit_acts
 from merchant_wallet.deposits import two_person_changes as deposit_changes
+from merchant_wallet.exchange import acts as rate_acts
 from merchant_wallet.exchange import two_person_changes as rate_changes
-from merchant_wallet.merchants import key_changes
+from merchant_wallet.merchants import acts as merchant_acts
+from merchant_wallet.merchants import key_acts, key_changes
 from merchant_wallet.merchants import two_person_changes as merchant_changes
 from merchant_wallet.merchants.keys import Keyring
 from merchant_wallet.operators import access
 from merchant_wallet.operators.roles import Right
 from merchant_wallet.reporting.finance import closing
 from merchant_wallet.screening import decisions as screening_decisions
+from merchant_wallet.withdrawals import acts as payout_acts
 from merchant_wallet.withdrawals import two_person_changes as payout_changes
 
 RIGHTS: Final[Mapping[str, Right]] = {
-    merchant_changes.SET: Right.CHANGE_MERCHANT,
-    key_changes.SET: Right.CHANGE_SECRET,
-    rate_changes.SET: Right.SET_RATE,
-    payout_changes.THAW: Right.STOP_PAYOUTS,
+    merchant_acts.SET: Right.CHANGE_MERCHANT,
+    key_acts.SET: Right.CHANGE_SECRET,
+    rate_acts.SET: Right.SET_RATE,
+    payout_acts.THAW: Right.STOP_PAYOUTS,
     screening_decisions.RELEASE: Right.DECIDE_SCREENING,
-    deposit_changes.RELEASE: Right.RECORD_TREASURY,
+    deposit_acts.RELEASE: Right.RECORD_TREASURY,
     treasury_changes.RECORD: Right.RECORD_TREASURY,
     closing.CLOSE: Right.CLOSE_MONTH,
     cold_changes.ADDRESS: Right.RECORD_TREASURY,
@@ -54,8 +58,8 @@ class AcceptableKind(NamedTuple):
 def list_acceptable_kinds(settings: Settings, keyring: Keyring) -> Mapping[str, AcceptableKind]:
     """Every kind by its name."""
     kinds = {
-        merchant_changes.SET: merchant_changes.make_kind(keyring),
-        key_changes.SET: key_changes.make_kind(),
+        merchant_acts.SET: merchant_changes.make_kind(keyring, sandbox=settings.sandbox),
+        key_acts.SET: key_changes.make_kind(),
         **rate_changes.make_kinds(),
         **payout_changes.make_kinds(),
         **screening_decisions.make_kinds(),

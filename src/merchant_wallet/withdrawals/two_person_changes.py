@@ -7,23 +7,11 @@ Rules:
 - Frozen orders stay frozen.
 """
 
-from typing import Final
-
 from merchant_wallet.approvals.changes import Applied, Connection, Facts, Kind, ProposedChange
-from merchant_wallet.withdrawals.stops import read_stopped, resume_payouts
-
-THAW: Final = "wallet.thaw"
-_SUBJECT: Final = "wallet "
-
-
-def format_subject(chain: str) -> str:
-    """The name of a chain's payouts in proposals and in the audit log."""
-    return f"{_SUBJECT}{chain}"
-
-
-def describe_resumed() -> Facts:
-    """The proposal's `after`. Pure."""
-    return {"stoppedBy": None}
+from merchant_wallet.audit.records import Author
+from merchant_wallet.withdrawals import acts
+from merchant_wallet.withdrawals.acts import THAW, read_chain
+from merchant_wallet.withdrawals.stops import read_stopped
 
 
 def make_kinds() -> dict[str, Kind]:
@@ -32,9 +20,9 @@ def make_kinds() -> dict[str, Kind]:
 
 
 async def _read(conn: Connection, change: ProposedChange) -> Facts:
-    return await read_stopped(conn, change.subject.removeprefix(_SUBJECT))
+    return await read_stopped(conn, read_chain(change.subject))
 
 
-async def _apply(conn: Connection, change: ProposedChange, at_ms: int) -> Applied:
-    await resume_payouts(conn, change.subject.removeprefix(_SUBJECT), change.before)
+async def _apply(conn: Connection, change: ProposedChange, author: Author) -> Applied:
+    await acts.resume_chain(conn, author, read_chain(change.subject), change.before)
     return Applied()

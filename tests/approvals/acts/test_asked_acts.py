@@ -21,7 +21,7 @@ from merchant_wallet.approvals.acts.worker import (
     Running,
 )
 from merchant_wallet.approvals.decisions import Person
-from merchant_wallet.audit.records import list_entries
+from merchant_wallet.audit.records import Author, list_entries
 from merchant_wallet.base.db import connect
 from merchant_wallet.operators.records import create
 
@@ -41,9 +41,12 @@ class Scene:
 
     async def ask(self, person: Person = ANN, subject: str = SUBJECT, **arguments: Any) -> asked.Asked:
         """A person asks on a page."""
-        return await asked.ask(
-            self.web, KIND, subject, arguments, person=person, at_ms=self.now_ms, reason="the float is low"
-        )
+        author = self.author(person).with_facts({"reason": "the float is low"})
+        return await asked.ask(self.web, KIND, subject, arguments, author=author)
+
+    def author(self, person: Person) -> Author:
+        """The person, now."""
+        return Author(person.actor, person.source, self.now_ms)
 
     def worker(
         self, perform: Callable[[Running], Awaitable[Outcome]] | None = None, **more: Any
@@ -116,7 +119,8 @@ def test_a_worker_carries_out_what_a_page_asked_and_the_audit_log_has_both(in_sc
         assert (ended.state, ended.result, scene.done) == ("done", {"moved": 3}, [act.act_no])
         assert await scene.log() == [("operator:ann", "sweep.run.asked"), ("worker", "sweep.run")]
         told = (await list_entries(scene.web, limit=1))[0].after
-        assert told == {"moved": 3, "actNo": act.act_no, "askedBy": "operator:ann"}
+        who = {"actNo": act.act_no, "askedBy": "operator:ann", "reason": "the float is low"}
+        assert told == {"moved": 3, **who}
 
     in_scene(scenario)
 
@@ -181,8 +185,8 @@ def test_an_act_that_no_worker_begins_lapses(in_scene: InScene) -> None:
 def test_an_act_that_was_not_begun_can_be_cancelled(in_scene: InScene) -> None:
     async def scenario(scene: Scene) -> None:
         act = (await scene.ask()).act
-        assert await asked.cancel(scene.web, act.act_no, person=BEN, at_ms=scene.now_ms)
-        assert await asked.cancel(scene.web, act.act_no, person=BEN, at_ms=scene.now_ms) is None
+        assert await asked.cancel(scene.web, act.act_no, author=scene.author(BEN))
+        assert await asked.cancel(scene.web, act.act_no, author=scene.author(BEN)) is None
         await scene.work(scene.worker())
         assert scene.done == []
         assert (await scene.log())[-1] == ("operator:ben", "sweep.run.cancel")
@@ -307,7 +311,7 @@ def test_an_act_that_was_given_back_lapses_as_one_that_was_begun_and_is_not_call
         scene.now_ms += asked.LASTS_MS - 1
         await stopping.close()
         scene.now_ms += 2
-        assert await asked.cancel(scene.web, act.act_no, person=ANN, at_ms=scene.now_ms) is None
+        assert await asked.cancel(scene.web, act.act_no, author=scene.author(ANN)) is None
         # It goes on with the next worker, if one comes soon. Hours later nobody expects it.
         scene.now_ms += asked.LASTS_MS
         await scene.work(scene.worker())

@@ -19,8 +19,8 @@ import msgspec
 from psycopg import AsyncConnection
 from psycopg.types.json import Jsonb
 
-from merchant_wallet.approvals.decisions import Person
 from merchant_wallet.audit import records as audit
+from merchant_wallet.audit.records import Author
 from merchant_wallet.base.db import Queries
 
 Connection = AsyncConnection[Any]
@@ -35,6 +35,8 @@ FAILED: Final = "failed"
 CANCELLED: Final = "cancelled"
 LAPSED: Final = "lapsed"
 
+REASON: Final = "reason"
+"""The fact of an author that an act keeps."""
 LASTS_MS: Final = 15 * 60_000
 """An act that no worker had within this time lapses: it was asked for a moment that is gone."""
 MAX_PAGE: Final = 200
@@ -92,9 +94,7 @@ async def ask(
     subject: str,
     arguments: Facts,
     *,
-    person: Person,
-    at_ms: int,
-    reason: str = "",
+    author: Author,
     merchant_id: int | None = None,
     lasts_ms: int = LASTS_MS,
 ) -> Asked:
@@ -104,29 +104,30 @@ async def ask(
         "subject": subject[: audit.MAX_SUBJECT],
         "merchant_id": merchant_id,
         "arguments": Jsonb(dict(arguments)),
-        "reason": reason,
-        "asked_by": person.actor,
-        "asked_ms": at_ms,
-        "expires_ms": at_ms + lasts_ms,
+        "reason": author.facts.get(REASON) or "",
+        "asked_by": author.actor,
+        "asked_ms": author.at_ms,
+        "expires_ms": author.at_ms + lasts_ms,
     }
     async with conn.transaction():
         made = await _fetch(conn, "ask", values)
         if not made:
             return Asked((await _fetch(conn, "find_open", values))[0], False)
-        told = {**arguments, "actNo": made[0].act_no, **({"reason": reason} if reason else {})}
-        await _record(conn, made[0], f"{kind}.asked", person.actor, person.source, at_ms, told)
+        told = {**arguments, "actNo": made[0].act_no}
+        await author.record(conn, f"{kind}.asked", made[0].subject, merchant_id, after=told)
     return Asked(made[0], True)
 
 
-async def cancel(conn: Connection, act_no: int, *, person: Person, at_ms: int) -> AskedAct | None:
+async def cancel(conn: Connection, act_no: int, *, author: Author) -> AskedAct | None:
     """Cancel an act that no worker has begun. None if it was begun or has ended."""
     async with conn.transaction():
-        found = await _fetch(conn, "cancel", {"act_no": min(act_no, MAX_NO), "now_ms": at_ms})
+        found = await _fetch(conn, "cancel", {"act_no": min(act_no, MAX_NO), "now_ms": author.at_ms})
         if not found:
             return None
+        (act,) = found
         told = {"actNo": act_no}
-        await _record(conn, found[0], f"{found[0].kind}.cancel", person.actor, person.source, at_ms, told)
-    return found[0]
+        await author.record(conn, f"{act.kind}.cancel", act.subject, act.merchant_id, after=told)
+    return act
 
 
 async def show(conn: Connection, act_no: int) -> AskedAct | None:
@@ -151,30 +152,18 @@ async def list_last_of(conn: Connection, subject: str, *, limit: int = 20) -> li
     return await _fetch(conn, "list_last_of", {"subject": subject, "limit": min(limit, MAX_PAGE)})
 
 
-async def record_outcome(conn: Connection, act: AskedAct, told: Facts, at_ms: int) -> None:
+async def record_outcome(
+    conn: Connection, act: AskedAct, told: Facts, at_ms: int, before: Facts | None = None
+) -> None:
     """The audit entry of an act that has ended, in the transaction that ended it."""
     action = act.kind if act.state == DONE else f"{act.kind}.{act.state}"
-    facts = {**told, "actNo": act.act_no, "askedBy": act.asked_by}
-    await _record(conn, act, action, WORKER, WORKER, at_ms, facts)
+    facts = {"actNo": act.act_no, "askedBy": act.asked_by, **({REASON: act.reason} if act.reason else {})}
+    author = Author(WORKER, WORKER, at_ms, facts)
+    await author.record(conn, action, act.subject, act.merchant_id, before=before, after=told)
 
 
 WORKER: Final = "worker"
 """Actor and source of an outcome in the audit log, which names who asked."""
-
-
-async def _record(
-    conn: Connection, act: AskedAct, action: str, actor: str, source: str, at_ms: int, after: Facts
-) -> None:
-    await audit.append(
-        conn,
-        actor=actor,
-        action=action,
-        subject=act.subject,
-        merchant_id=act.merchant_id,
-        after=after,
-        source=source,
-        at_ms=at_ms,
-    )
 
 
 async def _fetch(conn: Connection, name: str, values: Mapping[str, Any]) -> list[AskedAct]:

@@ -49,10 +49,11 @@ class _ClaimLost(Exception):
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """What an act did: `result` for the page, `told` for the audit log."""
+    """What an act did: `result` for the page, `before` and `told` for the audit log."""
 
     result: dict[str, Any]
-    told: dict[str, Any]
+    told: Facts
+    before: Facts | None = None
 
 
 @dataclass
@@ -183,7 +184,7 @@ class ActWorker:
         error = performing.exception()
         if error is None:
             outcome = performing.result()
-            await self._end(act, asked.DONE, outcome.result, outcome.told)
+            await self._end(act, asked.DONE, outcome.result, outcome.told, outcome.before)
         elif isinstance(error, ActFailed):
             await self._end(act, asked.FAILED, None, {"cause": str(error)})
         elif isinstance(error, Exception):
@@ -230,7 +231,14 @@ class ActWorker:
             values = {"act_no": act.act_no, "fence": act.fence, "until_ms": until_ms}
             await connection.execute(QUERIES["give_back"].text, values)
 
-    async def _end(self, act: AskedAct, state: str, result: dict[str, Any] | None, told: Facts) -> None:
+    async def _end(
+        self,
+        act: AskedAct,
+        state: str,
+        result: dict[str, Any] | None,
+        told: Facts,
+        before: Facts | None = None,
+    ) -> None:
         """The outcome and its audit entry, unless another worker has the act."""
         now = self._clock()
         values = {
@@ -245,7 +253,7 @@ class ActWorker:
             connection = await self._connection.get()
             async with connection.transaction():
                 for ended in await _fetch(connection, "finish", values):
-                    await asked.record_outcome(connection, ended, told, now)
+                    await asked.record_outcome(connection, ended, told, now, before)
         log.info("asked act ended", act_no=act.act_no, kind=act.kind, state=state, asked_by=act.asked_by)
 
 

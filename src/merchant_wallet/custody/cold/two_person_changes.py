@@ -5,6 +5,7 @@ Rules:
   not the token's contract.
 - A chain has one transfer at a time. A proposal names both wallets, so it fails if one was changed since.
 - One person who proposes and accepts a transfer alone exists only in the sandbox.
+- A change and its entry in the audit log are one transaction, whichever door it comes from.
 """
 
 from collections.abc import Awaitable, Mapping
@@ -14,6 +15,7 @@ from typing import Final
 import msgspec
 
 from merchant_wallet.approvals.changes import Applied, ChangeRefused, Connection, Facts, Kind, ProposedChange
+from merchant_wallet.audit.records import Author
 from merchant_wallet.base.addresses import ZERO, format_address, parse_address
 from merchant_wallet.base.chains import is_evm
 from merchant_wallet.base.money import MAX_BALANCE_UNITS, format_units, parse_units
@@ -84,8 +86,8 @@ def read_chain(change: ProposedChange) -> str:
 def make_kinds(tokens: Mapping[str, bytes]) -> dict[str, Kind]:
     """The kinds of proposals. `tokens` has each chain's token contract."""
 
-    async def apply_address(conn: Connection, change: ProposedChange, at_ms: int) -> Applied:
-        return await _apply(set_address(conn, read_chain(change), change.after, tokens, at_ms))
+    async def apply_address(conn: Connection, change: ProposedChange, author: Author) -> Applied:
+        return await _apply(set_address(conn, author, read_chain(change), _facts_of(change), tokens))
 
     return {
         ADDRESS: Kind(ADDRESS, _read_address, apply_address),
@@ -123,15 +125,17 @@ async def describe_address(conn: Connection, chain: str, text: str | None, token
 
 
 async def set_address(
-    conn: Connection, chain: str, after: Facts, tokens: Mapping[str, bytes], at_ms: int
+    conn: Connection, author: Author, chain: str, facts: tuple[Facts, Facts], tokens: Mapping[str, bytes]
 ) -> None:
-    """Register or retire a cold wallet. Raises ColdRefused."""
-    text = after["coldWallet"]
+    """Register or retire a cold wallet, from a proposal's `before` and `after`. Raises ColdRefused."""
+    text = facts[1]["coldWallet"]
     await describe_address(conn, chain, text, tokens[chain])
     if await store.find_open(conn, chain) is not None:
         raise ColdRefused(ColdRefusal.UNDER_WAY)
     address = None if text is None else parse_address(chain, text)
-    await wallets.set_current(conn, chain, address, at_ms)
+    async with conn.transaction():
+        await wallets.set_current(conn, chain, address, author.at_ms)
+        await _record(conn, author, ADDRESS, chain, facts)
 
 
 async def _read_address(conn: Connection, change: ProposedChange) -> Facts:
@@ -155,10 +159,12 @@ def describe_limits(limits: Limits) -> Facts:
     return _format_limits(limits)
 
 
-async def set_limits(conn: Connection, chain: str, after: Facts, at_ms: int) -> None:
-    """Set limits from a proposal's `after`."""
-    limits = Limits(*(parse_units(after[name]) for name in ("refillBelow", "target", "mostHot")))
-    await wallets.set_limits(conn, chain, limits, at_ms)
+async def set_limits(conn: Connection, author: Author, chain: str, facts: tuple[Facts, Facts]) -> None:
+    """Set limits from a proposal's `before` and `after`."""
+    limits = Limits(*(parse_units(facts[1][name]) for name in ("refillBelow", "target", "mostHot")))
+    async with conn.transaction():
+        await wallets.set_limits(conn, chain, limits, author.at_ms)
+        await _record(conn, author, LIMITS, chain, facts)
 
 
 def _format_limits(limits: Limits | None) -> Facts:
@@ -171,8 +177,8 @@ async def _read_limits(conn: Connection, change: ProposedChange) -> Facts:
     return await read_limits(conn, read_chain(change))
 
 
-async def _apply_limits(conn: Connection, change: ProposedChange, at_ms: int) -> Applied:
-    return await _apply(set_limits(conn, read_chain(change), change.after, at_ms))
+async def _apply_limits(conn: Connection, change: ProposedChange, author: Author) -> Applied:
+    return await _apply(set_limits(conn, author, read_chain(change), _facts_of(change)))
 
 
 # A transfer.
@@ -217,11 +223,9 @@ def describe_transfer(chain: str, wanted: WantedTransfer, before: Facts, *, is_s
 
 async def begin_transfer(
     conn: Connection,
+    author: Author,
     chain: str,
     facts: tuple[Facts, Facts],
-    *,
-    approved_by: str,
-    at_ms: int,
     proposal_no: int | None = None,
 ) -> int:
     """Store a transfer from a proposal's `before` and `after`. Returns its id. Raises ColdRefused."""
@@ -235,11 +239,13 @@ async def begin_transfer(
         parse_units(after["amount"]),
         after.get("txHash"),
         proposal_no,
-        approved_by,
+        author.actor,
     )
-    transfer_id = await store.open_transfer(conn, new, at_ms)
-    if transfer_id is None:
-        raise ColdRefused(ColdRefusal.NOT_OPENED)
+    async with conn.transaction():
+        transfer_id = await store.open_transfer(conn, new, author.at_ms)
+        if transfer_id is None:
+            raise ColdRefused(ColdRefusal.NOT_OPENED)
+        await _record(conn, author, TRANSFER, chain, (before, {**after, "transferId": transfer_id}))
     return transfer_id
 
 
@@ -255,25 +261,26 @@ async def _read_wallets(conn: Connection, change: ProposedChange) -> Facts:
     return await read_wallets(conn, read_chain(change))
 
 
-async def _apply_transfer(conn: Connection, change: ProposedChange, at_ms: int) -> Applied:
-    facts = (change.before, change.after)
-    try:
-        transfer_id = await begin_transfer(
-            conn,
-            read_chain(change),
-            facts,
-            approved_by=change.proposed_by,
-            at_ms=at_ms,
-            proposal_no=change.proposal_no,
-        )
-    except ColdRefused as refused:
-        raise ChangeRefused(str(refused)) from refused
-    return Applied(after={**change.after, "transferId": transfer_id})
+async def _apply_transfer(conn: Connection, change: ProposedChange, author: Author) -> Applied:
+    return await _apply(
+        begin_transfer(conn, author, read_chain(change), _facts_of(change), change.proposal_no)
+    )
 
 
-async def _apply(changing: Awaitable[None]) -> Applied:
+async def _apply(changing: Awaitable[object]) -> Applied:
     try:
         await changing
     except ColdRefused as refused:
         raise ChangeRefused(str(refused)) from refused
     return Applied()
+
+
+def _facts_of(change: ProposedChange) -> tuple[Facts, Facts]:
+    return change.before, change.after
+
+
+async def _record(
+    conn: Connection, author: Author, action: str, chain: str, facts: tuple[Facts, Facts]
+) -> None:
+    before, after = facts
+    await author.record(conn, action, format_subject(chain), before=before, after=after)

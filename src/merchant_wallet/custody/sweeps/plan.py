@@ -25,6 +25,16 @@ _MAX_BUDGET: Final = 2**63 - 1
 """The largest number of the database's column."""
 
 
+def describe_request(chain: str, *, again: bool) -> dict[str, str | bool]:
+    """What is asked for when a chain is to be swept, as facts."""
+    return {"chain": chain, "again": again}
+
+
+def describe_run(opened: Iterable[int], *, again: bool) -> dict[str, list[int] | bool]:
+    """Which sweeps were opened, as facts."""
+    return {"sweepIds": sorted(opened), "again": again}
+
+
 class SweepPolicy(msgspec.Struct, frozen=True, gc=False):
     """An operator's settings for one chain.
 

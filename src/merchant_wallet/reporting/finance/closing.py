@@ -9,6 +9,7 @@ Rules:
 from typing import Final
 
 from merchant_wallet.approvals.changes import Applied, ChangeRefused, Connection, Facts, Kind, ProposedChange
+from merchant_wallet.audit.records import Author
 from merchant_wallet.reporting.finance.months import QUERIES, MonthReport
 from merchant_wallet.reporting.paging import fetch
 
@@ -28,12 +29,12 @@ def format_subject(month: str) -> str:
 
 def describe_open(report: MonthReport) -> Facts:
     """The proposal's `before`. Pure."""
-    return {"state": _OPEN, "digest": report.digest.hex()}
+    return _describe(_OPEN, report.digest)
 
 
 def describe_closed(report: MonthReport) -> Facts:
     """The proposal's `after`. Pure."""
-    return {"state": _CLOSED, "digest": report.digest.hex()}
+    return _describe(_CLOSED, report.digest)
 
 
 def make_kinds() -> dict[str, Kind]:
@@ -47,28 +48,34 @@ async def _read(conn: Connection, change: ProposedChange) -> Facts:
     if not rows:
         raise ChangeRefused(NOT_OPEN)
     row = rows[0]
-    return {"state": _OPEN if row["accepted_ms"] is None else _CLOSED, "digest": row["digest"].hex()}
+    return _describe(_OPEN if row["accepted_ms"] is None else _CLOSED, row["digest"])
 
 
-async def _apply(conn: Connection, change: ProposedChange, at_ms: int) -> Applied:
-    month = change.subject.removeprefix(_SUBJECT)
-    await accept_month(conn, month, at_ms, proposal_no=change.proposal_no)
+async def _apply(conn: Connection, change: ProposedChange, author: Author) -> Applied:
+    await accept_month(conn, author, change.subject.removeprefix(_SUBJECT), change.proposal_no)
     return Applied()
 
 
-async def accept_month(
-    conn: Connection, month: str, at_ms: int, *, proposal_no: int | None = None, lone_actor: str | None = None
-) -> None:
-    """Record that a month is accepted: by the two people of a proposal, or by one in the sandbox.
+async def accept_month(conn: Connection, author: Author, month: str, proposal_no: int | None = None) -> None:
+    """Accept a month, with its entry in the audit log: for the two people of a proposal, or for one alone.
 
-    Runs in the caller's transaction. Raises ChangeRefused.
+    Raises ChangeRefused.
     """
-    rows = await fetch(conn, QUERIES["lock_month"].text, {"month": month})
-    if not rows or rows[0]["accepted_ms"] is not None:
-        raise ChangeRefused(NOT_OPEN)
-    if rows[0]["problem"] is not None:
-        raise ChangeRefused(PROBLEM)
-    if await fetch(conn, QUERIES["find_earlier_open"].text, {"month": month}):
-        raise ChangeRefused(EARLIER_OPEN)
-    values = {"month": month, "at_ms": at_ms, "proposal_no": proposal_no, "lone_actor": lone_actor}
-    await conn.execute(QUERIES["accept_month"].text, values)
+    async with conn.transaction():
+        rows = await fetch(conn, QUERIES["lock_month"].text, {"month": month})
+        if not rows or rows[0]["accepted_ms"] is not None:
+            raise ChangeRefused(NOT_OPEN)
+        if rows[0]["problem"] is not None:
+            raise ChangeRefused(PROBLEM)
+        if await fetch(conn, QUERIES["find_earlier_open"].text, {"month": month}):
+            raise ChangeRefused(EARLIER_OPEN)
+        lone_actor = author.actor if proposal_no is None else None
+        values = {"month": month, "at_ms": author.at_ms, "proposal_no": proposal_no, "lone_actor": lone_actor}
+        await conn.execute(QUERIES["accept_month"].text, values)
+        digest = rows[0]["digest"]
+        before, after = _describe(_OPEN, digest), _describe(_CLOSED, digest)
+        await author.record(conn, CLOSE, format_subject(month), before=before, after=after)
+
+
+def _describe(state: str, digest: bytes) -> Facts:
+    return {"state": state, "digest": digest.hex()}

@@ -34,7 +34,7 @@ from merchant_wallet.sandbox.context import Call
 from merchant_wallet.sandbox.control import Action
 from merchant_wallet.screening import decisions
 from merchant_wallet.screening import store as screenings
-from merchant_wallet.screening.screening_states import State
+from merchant_wallet.screening.screening_states import Event, State
 
 WAIT_S: Final = 10.0
 LOOK_S: Final = 0.05
@@ -142,9 +142,9 @@ async def _decide_screening(call: Call, order: Withdrawal, *, is_released: bool)
         found = await screenings.find_order(call.home, call.merchant_id, order.order_id)
         if found is None or found.state is not State.HELD:
             return
-        decide = decisions.release if is_released else decisions.refuse
+        event = Event.RELEASED if is_released else Event.REJECTED
         try:
-            decided = await decide(call.home, found, call.actor, call.context.clock())
+            decided = await decisions.decide(call.home, found, event, call.actor, call.context.clock())
         except ChangeRefused:
             # Somebody has decided meanwhile.
             return
