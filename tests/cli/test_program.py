@@ -103,6 +103,7 @@ COMMANDS = (
     "screening check-list",
     "sweep plan",
     "sweep run",
+    "sweep end",
     "sweep list",
     "callbacks list",
     "callbacks show",

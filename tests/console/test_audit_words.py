@@ -27,6 +27,7 @@ OTHER_ENDS: Final = frozenset(
         *(
             "age",
             "bki",
+            "conf",
             "csv",
             "gz",
             "history",
@@ -37,6 +38,7 @@ OTHER_ENDS: Final = frozenset(
             "lock",
             "log",
             "new",
+            "opts",
             "password",
         ),
         *("pdf", "pid", "pub", "restoring", "signal", "sql", "svg", "ttf", "wal", "zip", "book"),
