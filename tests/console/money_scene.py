@@ -2,10 +2,12 @@
 every row.
 """
 
+import secrets
+
 from tests.cold.cold_scene import COLD
 from tests.console.test_callbacks import make_event
 from tests.console.test_deposits import arrive
-from tests.journeys.conftest import Shop
+from tests.journeys.conftest import Platform, Shop
 from tests.journeys.orders import withdrawal
 
 from merchant_wallet.approvals import changes, proposals
@@ -60,6 +62,7 @@ ROWS = {
     "POST /console/safety/stop-all": HANDS,
     "POST /console/safety/resume-all": HANDS,
     "POST /console/safety/record": HANDS,
+    "POST /console/safety/sweeps/{sweep_id:int}/end": HANDS,
     "POST /console/safety/{chain}/reconcile": HANDS,
     "POST /console/safety/{chain}/rescan": HANDS,
     "POST /console/safety/{chain}/sweep-plan": HANDS,
@@ -198,7 +201,20 @@ def make_records(shop: Shop) -> dict[str, object]:
         "invoice": f"2024-{number:06d}",
         "transfer_id:int": begin_cold_transfer(shop),
         "act_no:int": act.act.act_no,
+        "sweep_id:int": open_sweep(shop.platform, secrets.token_bytes(20)),
     }
+
+
+def open_sweep(platform: Platform, address: bytes) -> int:
+    """A sweep that can't go on: moving the token costs too much."""
+    [(number,)] = platform.rows(
+        "insert into sweep (chain, address, merchant_id, account_no, branch, address_index, wallet, amount,"
+        " coin_price, top_up, top_up_fee_limit, token_fee_limit, actor, opened_ms, step, obstacle)"
+        " select 'TRC20', %s, min(merchant_id), 0, 0, 0, %s, 70000000, 1, 0, 0, 1, 'tests', 1, 'token',"
+        " 'dear' from merchant returning sweep_id",
+        *(address, HOT),
+    )
+    return int(number)
 
 
 def begin_cold_transfer(shop: Shop) -> int:

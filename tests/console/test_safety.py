@@ -9,6 +9,7 @@ from typing import Any, LiteralString
 import pytest
 from psycopg.types.json import Jsonb
 from tests.console.conftest import ConsoleUser, People, read_text
+from tests.console.money_scene import open_sweep
 from tests.console.test_banner import all_goes_on, banner, hold, stop
 from tests.console.test_deposits import DEPOSITS, arrive
 from tests.console.test_withdrawals import Till, audit, till
@@ -156,13 +157,7 @@ def test_a_sweep_in_the_sandbox_fails_with_a_sentence(till: Till, people: People
 
 def test_a_sweep_that_cannot_go_on_is_shown_and_ended_with_a_reason(till: Till, people: People) -> None:
     ann, platform = people.signed_in("operator"), till.platform
-    [(sweep_id,)] = platform.rows(
-        "insert into sweep (chain, address, merchant_id, account_no, branch, address_index, wallet, amount,"
-        " coin_price, top_up, top_up_fee_limit, token_fee_limit, actor, opened_ms, step, obstacle)"
-        " select 'TRC20', %s, min(merchant_id), 0, 0, 0, %s, 70000000, 1, 0, 0, 1, 'tests', 1, 'token',"
-        " 'dear' from merchant returning sweep_id",
-        *(b"D" * 20, b"H" * 20),
-    )
+    sweep_id = open_sweep(platform, b"D" * 20)
     page = ann.page(SAFETY)
     assert format_address("TRC20", b"D" * 20) in page
     assert "Open sweeps" in read_text(page)
