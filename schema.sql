@@ -1213,8 +1213,10 @@ CREATE TABLE public.payout_reservation (
     amount bigint NOT NULL,
     reserved_ms bigint NOT NULL,
     ended_no bigint,
+    recipient bytea,
     CONSTRAINT payout_reservation_amount_check CHECK ((amount > 0)),
     CONSTRAINT payout_reservation_ended_no_check CHECK ((ended_no >= 0)),
+    CONSTRAINT payout_reservation_recipient CHECK ((length(recipient) = 20)),
     CONSTRAINT payout_reservation_wallet_check CHECK ((length(wallet) = 20))
 );
 
@@ -2345,6 +2347,8 @@ CREATE UNIQUE INDEX cold_transfer_tx ON public.cold_transfer USING btree (chain,
 
 CREATE UNIQUE INDEX cold_wallet_current ON public.cold_wallet USING btree (chain) WHERE (retired_ms IS NULL);
 
+CREATE INDEX custody_address_wallet ON public.custody_address USING btree (address) WHERE (purpose <> 'deposit'::text);
+
 CREATE INDEX custody_movement_open ON public.custody_movement USING btree (chain, block_number) WHERE (explained_ms IS NULL);
 
 CREATE INDEX custody_remainder_of_address ON public.custody_remainder USING btree (chain, address);
@@ -2430,6 +2434,8 @@ CREATE INDEX payout_open ON public.payout USING btree (claimed_until_ms, merchan
 CREATE INDEX payout_reservation_ended ON public.payout_reservation USING btree (chain, ended_no) WHERE (ended_no IS NOT NULL);
 
 CREATE INDEX payout_reservation_open ON public.payout_reservation USING btree (chain) WHERE (ended_no IS NULL);
+
+CREATE INDEX payout_reservation_paid_to ON public.payout_reservation USING btree (recipient);
 
 CREATE UNIQUE INDEX payout_signed_hash ON public.payout_signed USING btree (tx_hash);
 

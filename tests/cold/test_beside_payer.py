@@ -21,8 +21,9 @@ from merchant_wallet.custody.cold import store, wallets
 from merchant_wallet.custody.cold.limits import SIGNER, TO_COLD
 from merchant_wallet.custody.cold.store import NewTransfer
 from merchant_wallet.custody.cold.worker import TransfersFailed
+from merchant_wallet.merchants import own_addresses
 from merchant_wallet.processes.cold import open_cold_worker
-from merchant_wallet.withdrawals.hot_wallet_store import list_addresses, list_wallets
+from merchant_wallet.withdrawals.hot_wallet_store import list_wallets
 
 ORDERS = 6
 ADDRESS = "0x742d35cc6634c0532925a3b844bc454e4438f44e"
@@ -39,7 +40,7 @@ async def play(url: str, evm: EvmScene, chain: EvmChain, folder: Path) -> None:
         await shop.ask(Adjust("USDT", 1000 * USDT, "opening balance", "test", None))
         moved = make_evm(evm, folder)
         await wallets.set_current(connection, ERC20, COLD, 1)
-        assert COLD in await list_addresses(connection)
+        assert COLD in await own_addresses.list_wallets(connection)
         orders = [await shop.order(10 * USDT, ADDRESS) for _ in range(ORDERS)]
         payer, cold_chain = shop.payer(chains={ERC20: chain}), moved.open()
         closing.push_async_callback(cold_chain.close)

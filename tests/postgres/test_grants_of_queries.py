@@ -64,6 +64,7 @@ RUN_BY: Final[Mapping[str, tuple[Side, ...]]] = {
     "deposits/sandbox_deposits.sql": BOTH,
     "exchange/rates.sql": WEB,
     "merchants/addresses.sql": BOTH,
+    "merchants/own_addresses.sql": BOTH,
     "merchants/app_keys.sql": WEB,
     "merchants/books.sql": BOTH,
     "merchants/brand.sql": WEB,

@@ -222,7 +222,7 @@ def in_reconciliation(in_scene: InScene) -> InReconciliation:
             chains = {name: Ledger(name) for name in ("ERC20", "TRC20")}
             scene = ReconciliationScene(deposits, chains)
             for chain in chains:
-                await open_wallet(deposits.connection, chain, HOT)
+                await open_wallet(deposits.connection, chain, HOT, 1)
             await scene.watch()
             assert (await scene.reconcile())["sound"]
             await scenario(scene)

@@ -62,7 +62,7 @@ async def follow_money(
         lines = {line["kind"]: line["effect"] for line in found["lines"]}
         return found["sound"], found["unexplained"], lines
 
-    await open_wallet(scene.connection, name, wallet)
+    await open_wallet(scene.connection, name, wallet, 1)
     assert await compare() == (False, "1000", {})
     await record_treasury(
         scene.connection,
@@ -118,7 +118,7 @@ def test_a_deposit_that_the_only_node_hides_is_found_by_the_balance_of_its_addre
         async with nodes(evm, 1) as (chain, (proxy,)):
             custody_reader = CustodyReader(chain, keeps_past=True, read_many=chain.balances)
             reconciler = make_reconciler(scene, "ERC20", custody_reader)
-            await open_wallet(scene.connection, "ERC20", WALLET)
+            await open_wallet(scene.connection, "ERC20", WALLET, 1)
             await record_treasury(
                 scene.connection, "ERC20", "IN", FUNDED, tx_hash="0", reason="float", actor="op", now_ms=1
             )

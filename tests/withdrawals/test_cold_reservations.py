@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.withdrawals.test_outdated_figures import COIN, WALLET, hold, note_funds
+from tests.withdrawals.test_outdated_figures import COIN, RECIPIENT, WALLET, hold, note_funds
 
 from merchant_wallet.chains.protocol import SignedTransfer
 from merchant_wallet.custody.cold import store as cold
@@ -37,10 +37,10 @@ def test_a_transfer_to_the_cold_wallet_counts_until_the_balance_was_asked_for_af
     in_shop: "InShop",
 ) -> None:
     async def scenario(shop: "Shop") -> None:
-        await open_wallet(shop.connection, "TRC20", WALLET)
+        await open_wallet(shop.connection, "TRC20", WALLET, 1)
         await note_funds(shop, 20 * COIN, ended=0)
         moved, held = await sign_for_cold(shop, 11 * COIN), await hold(shop)
-        wanted = Wanted("TRC20", WALLET, False, 10 * COIN)
+        wanted = Wanted("TRC20", WALLET, False, 10 * COIN, RECIPIENT)
 
         async def ask() -> object:
             return await reserve(shop.connection, held, wanted, shop.clock.now_ms)
@@ -58,13 +58,13 @@ def test_a_transfer_to_the_cold_wallet_counts_until_the_balance_was_asked_for_af
 
 def test_another_hot_wallet_waits_for_the_end_of_a_transfer_to_the_cold_one(in_shop: "InShop") -> None:
     async def scenario(shop: "Shop") -> None:
-        await open_wallet(shop.connection, "TRC20", WALLET)
+        await open_wallet(shop.connection, "TRC20", WALLET, 1)
         await note_funds(shop, 20 * COIN, ended=0)
         moved = await sign_for_cold(shop, 11 * COIN)
         with pytest.raises(WalletMoved, match="bring the old one back"):
-            await open_wallet(shop.connection, "TRC20", OTHER)
+            await open_wallet(shop.connection, "TRC20", OTHER, 1)
         await cold.end(shop.connection, moved, cold.DONE, shop.clock.now_ms)
-        await open_wallet(shop.connection, "TRC20", OTHER)
+        await open_wallet(shop.connection, "TRC20", OTHER, 1)
         assert await shop.rows("select address, funds from hot_wallet") == [(OTHER, None)]
 
     in_shop(scenario)

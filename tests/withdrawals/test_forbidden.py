@@ -1,21 +1,34 @@
-"""Addresses that no withdrawal may go to."""
+"""Addresses that no withdrawal may go to: no order to them is accepted, and none that is open is signed."""
 
 import asyncio
 from typing import TYPE_CHECKING
 
 import pytest
 from tests.docs.test_field_tables import merchant
+from tests.withdrawals.conftest import ERC20_ADDRESS, MERCHANT_ID
 
 from merchant_wallet.api.operation import OperationContext
 from merchant_wallet.api.operations.withdrawals import CREATE
+from merchant_wallet.base.addresses import format_address, parse_address
 from merchant_wallet.base.codes import ADDRESS_UNUSABLE, CHAIN_UNSUPPORTED, Refused
+from merchant_wallet.chains.protocol import Transfer
+from merchant_wallet.custody.cold import wallets as cold_wallets
+from merchant_wallet.merchants import own_addresses
+from merchant_wallet.merchants.addresses import write_issued
+from merchant_wallet.merchants.own_addresses import Own
 from merchant_wallet.withdrawals.forbidden import ForbiddenAddresses
 from merchant_wallet.withdrawals.hot_wallet_store import open_wallet
 
 if TYPE_CHECKING:
     from tests.withdrawals.conftest import InShop, Shop
 
-TOKEN, WALLET, OTHER = (bytes([number]) * 20 for number in (1, 2, 3))
+TOKEN, WALLET, OTHER, COLD, DEPOSIT, STRANGER = (bytes([number]) * 20 for number in range(1, 7))
+
+
+async def end(forbidden: ForbiddenAddresses) -> None:
+    stop = asyncio.Event()
+    stop.set()
+    await forbidden.run(stop)
 
 
 def test_hot_wallets_are_forbidden_as_soon_as_they_are_read(in_shop: "InShop") -> None:
@@ -23,12 +36,81 @@ def test_hot_wallets_are_forbidden_as_soon_as_they_are_read(in_shop: "InShop") -
         forbidden = ForbiddenAddresses({TOKEN}, shop.connect)
         await forbidden.refresh()
         assert [address in forbidden for address in (TOKEN, WALLET, OTHER)] == [True, False, False]
-        await open_wallet(shop.connection, "ERC20", WALLET)
+        await open_wallet(shop.connection, "ERC20", WALLET, 1)
         await forbidden.refresh()
         assert [address in forbidden for address in (TOKEN, WALLET, OTHER)] == [True, True, False]
-        stop = asyncio.Event()
-        stop.set()
-        await forbidden.run(stop)
+        await end(forbidden)
+
+    in_shop(scenario)
+
+
+def test_a_former_wallet_is_forbidden_for_ever_and_a_deposit_address_is_not(in_shop: "InShop") -> None:
+    async def scenario(shop: "Shop") -> None:
+        for wallet in (WALLET, OTHER):
+            await open_wallet(shop.connection, "ERC20", wallet, shop.clock())
+            # Who opens it again changes nothing.
+            await open_wallet(shop.connection, "ERC20", wallet, shop.clock())
+        for cold in (COLD, None):
+            await cold_wallets.set_current(shop.connection, "ERC20", cold, 1)
+        await write_issued(shop.connection, MERCHANT_ID, [DEPOSIT])
+        forbidden = ForbiddenAddresses((), shop.connect)
+        await forbidden.refresh()
+        await end(forbidden)
+        wallets = (WALLET, OTHER, COLD, DEPOSIT, STRANGER)
+        assert [address in forbidden for address in wallets] == [True, True, True, False, False]
+        kinds = [await own_addresses.find(shop.connection, address) for address in wallets]
+        assert kinds == [Own.HOT, Own.HOT, Own.COLD, Own.DEPOSIT, None]
+        # The audit log says which wallet paid from when on.
+        first, second = (format_address("ERC20", wallet) for wallet in (WALLET, OTHER))
+        assert await shop.rows(
+            "select actor, subject, before, after from audit_entry where action = 'wallet.take'"
+            " order by audit_no"
+        ) == [
+            ("worker", "chain ERC20", None, {"address": first}),
+            ("worker", "chain ERC20", {"address": first}, {"address": second}),
+        ]
+
+    in_shop(scenario)
+
+
+@pytest.mark.parametrize("kind", [Own.HOT, Own.COLD])
+def test_an_open_order_to_an_address_that_becomes_ours_is_refunded_unsigned(
+    in_shop: "InShop", kind: Own
+) -> None:
+    async def scenario(shop: "Shop") -> None:
+        chain = shop.scripted()
+        recipient = parse_address("ERC20", ERC20_ADDRESS)
+        before = await shop.balances()
+        order = await shop.order()
+        if kind is Own.COLD:
+            await cold_wallets.set_current(shop.connection, "ERC20", recipient, 1)
+        else:
+            for wallet in (recipient, chain.wallet):
+                await open_wallet(shop.connection, "ERC20", wallet, 1)
+        assert await shop.pay(shop.payer(chain), order) == 6
+        assert chain.built == []
+        assert await shop.balances() == before
+        [(cause,)] = await shop.rows("select given_up_cause from payout")
+        assert cause == f"the recipient is a {kind} of the platform"
+
+    in_shop(scenario)
+
+
+def test_a_wallet_that_becomes_ours_right_before_the_reservation_gets_nothing(in_shop: "InShop") -> None:
+    """The payer has looked. Then the address is ours. The reservation looks again."""
+
+    async def scenario(shop: "Shop") -> None:
+        chain, recipient = shop.scripted(), parse_address("ERC20", ERC20_ADDRESS)
+
+        async def check_payable(_: Transfer) -> None:
+            await cold_wallets.set_current(shop.connection, "ERC20", recipient, 1)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(chain, "check_payable", check_payable)
+            order = await shop.order()
+            assert await shop.pay(shop.payer(chain), order) == 6
+        assert chain.built == []
+        assert await shop.rows("select count(*) from payout_reservation") == [(0,)]
 
     in_shop(scenario)
 
@@ -36,7 +118,7 @@ def test_hot_wallets_are_forbidden_as_soon_as_they_are_read(in_shop: "InShop") -
 def test_what_was_read_last_stays_while_the_database_is_away(in_shop: "InShop") -> None:
     async def scenario(shop: "Shop") -> None:
         forbidden = ForbiddenAddresses({TOKEN}, shop.connect)
-        await open_wallet(shop.connection, "ERC20", WALLET)
+        await open_wallet(shop.connection, "ERC20", WALLET, 1)
         await forbidden.refresh()
         await shop.rows(
             "select pg_terminate_backend(pid, 10000) from pg_stat_activity"

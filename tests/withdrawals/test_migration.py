@@ -6,7 +6,7 @@ from typing import Any
 
 from merchant_wallet.base.db import connect_sync
 from merchant_wallet.postgres.migrate import migrate
-from merchant_wallet.postgres.migration_files import MIGRATIONS
+from merchant_wallet.postgres.migration_files import MIGRATIONS, read_migrations
 
 STATUSES = {1: 1, 2: 2, 3: 6, 4: 1, 5: 3}
 STEPS = {1: [0, 1], 2: [0, 1, 2], 3: [0, 1, 3], 6: [0, 1, 3, 6]}
@@ -78,3 +78,32 @@ def test_what_was_signed_and_decided_before_is_kept(empty_database_url: str, tmp
         assert rows("select chain, actor, cause, since_ms from payout_stop") == [
             ("TRC20", "order 4", "another amount", 44)
         ]
+
+
+def test_the_wallets_that_ever_paid_stay_ours_after_the_migration_that_lists_them(database_url: str) -> None:
+    (listing,) = [one for one in read_migrations() if one.name.endswith("own_addresses_home")]
+    now, before, older = bytes([1]) * 20, bytes([2]) * 20, bytes([3]) * 20
+    paid = [("ERC20", before), ("ERC20", bytes(20)), ("TRC20", before), ("TRC20", older), ("TRC20", older)]
+    with connect_sync(database_url) as connection:
+        connection.execute("insert into hot_wallet (chain, address) values ('TRC20', %s)", (now,))
+        for order_id, (chain, wallet) in enumerate(paid, start=1):
+            connection.execute(
+                "insert into payout (merchant_id, order_id, chain, fence, claimed_until_ms)"
+                " values (7, %s, %s, 0, 0)",
+                (order_id, chain),
+            )
+            connection.execute(
+                "insert into payout_reservation (merchant_id, order_id, chain, wallet, amount, reserved_ms)"
+                " values (7, %s, %s, %s, 1, 0)",
+                (order_id, chain, wallet),
+            )
+        # Each step may run again.
+        for step in listing.steps[:3] * 2:
+            connection.execute(step.text.encode())
+        rows = connection.execute("select chain, address, purpose from custody_address").fetchall()
+    assert sorted((chain, bytes(address), purpose) for chain, address, purpose in rows) == [
+        ("ERC20", before, "hot"),
+        ("TRC20", now, "hot"),
+        ("TRC20", before, "hot"),
+        ("TRC20", older, "hot"),
+    ]

@@ -17,6 +17,7 @@ COIN = 1_000_000
 TRON = "TJRyWwFs9wTFGZg3JbrVriFbNfCug5tDeC"
 PLENTY = 999_999_978 * COIN
 WALLET = TronLikeFake.wallet
+RECIPIENT = bytes(range(200, 220))
 
 
 class Overwritten(TronLikeFake):
@@ -96,7 +97,7 @@ async def hold(shop: "Shop") -> Claim:
         until_ms=shop.clock.now_ms + 60_000,
     )
     assert held is not None
-    await open_wallet(shop.connection, "TRC20", WALLET)
+    await open_wallet(shop.connection, "TRC20", WALLET, 1)
     return held
 
 
@@ -123,7 +124,9 @@ def test_figures_count_from_the_moment_they_were_written_until_they_are_too_old(
             funds_units,
             now_ms - age_ms,
         )
-        found = await reserve(shop.connection, held, Wanted("TRC20", WALLET, False, 10 * COIN), now_ms)
+        found = await reserve(
+            shop.connection, held, Wanted("TRC20", WALLET, False, 10 * COIN, RECIPIENT), now_ms
+        )
         fresh = Reservation(WALLET, None) if funds_units else Shortage(0, settled=age_ms <= 2_000)
         assert found == (fresh if expected is None else expected)
 
@@ -132,7 +135,7 @@ def test_figures_count_from_the_moment_they_were_written_until_they_are_too_old(
 
 def test_figures_that_were_never_asked_for_are_no_shortage(in_shop: "InShop") -> None:
     async def scenario(shop: "Shop") -> None:
-        held, wanted = await hold(shop), Wanted("TRC20", WALLET, False, 10 * COIN)
+        held, wanted = await hold(shop), Wanted("TRC20", WALLET, False, 10 * COIN, RECIPIENT)
         assert await reserve(shop.connection, held, wanted, shop.clock.now_ms) == Outdated(None)
 
     in_shop(scenario)
@@ -140,7 +143,7 @@ def test_figures_that_were_never_asked_for_are_no_shortage(in_shop: "InShop") ->
 
 def test_an_answer_to_an_older_request_for_the_balance_replaces_no_newer_one(in_shop: "InShop") -> None:
     async def scenario(shop: "Shop") -> None:
-        await open_wallet(shop.connection, "TRC20", WALLET)
+        await open_wallet(shop.connection, "TRC20", WALLET, 1)
         await shop.rows("update hot_wallet set ended_payouts = 2")
         kept = []
         for ended, funds_units in [(2, 50 * COIN), (1, 90 * COIN), (2, 40 * COIN)]:

@@ -37,7 +37,7 @@ checking           check_payable  payable>reserving unpayable>unpayable blocked>
 checking_reserved  check_payable  payable>signing_reserved unpayable>unpayable blocked>blocked failed>failed
 checking_moved     check_payable  payable>releasing_moved unpayable>unpayable blocked>blocked failed>failed
 releasing_moved    release        released>reserving blocked>blocked failed>failed
-reserving          reserve        reserved>signing blocked>blocked failed>failed
+reserving          reserve        reserved>signing unpayable>unpayable blocked>blocked failed>failed
 signing            sign           signed>storing unpayable>unpayable blocked>releasing_blocked
                                   failed>releasing_failed unanswered>failed
 signing_reserved   sign           signed>storing unpayable>unpayable blocked>blocked failed>failed
@@ -74,7 +74,7 @@ waiting retrying blocked irreplaceable unpayable proven_unpaid paid suspect fail
 STARTS = [State.CHECKING, State.CHECKING_RESERVED, State.CHECKING_MOVED, State.JUDGING]
 UNSIGNED = {
     *(State.CHECKING, State.CHECKING_RESERVED, State.CHECKING_MOVED, State.CHECKING_EXPIRED),
-    *(State.SIGNING, State.SIGNING_RESERVED),
+    *(State.RESERVING, State.SIGNING, State.SIGNING_RESERVED),
 }
 """Where a transfer is judged or signed although no earlier one can count."""
 MAX_ACTIONS = 13
@@ -242,7 +242,7 @@ ERRORS: dict[str, tuple[Exception, Event, dict[Action, Event]]] = {
     "unpayable": (
         Unpayable("blacklisted"),
         Event.FAILED,
-        {Action.CHECK_PAYABLE: Event.UNPAYABLE, Action.SIGN: Event.UNPAYABLE},
+        dict.fromkeys((Action.CHECK_PAYABLE, Action.RESERVE, Action.SIGN), Event.UNPAYABLE),
     ),
     "blocked": (Blocked(Obstacle("fee", "too high")), Event.BLOCKED, {}),
     "chain away": (ChainAway("no node"), Event.FAILED, {}),

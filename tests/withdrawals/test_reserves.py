@@ -315,7 +315,7 @@ def test_another_wallet_takes_over_only_when_nothing_of_the_old_one_is_under_way
         other = EvmLikeFake(shop.folder / "other", "ERC20")
         other.wallet = bytes(range(80, 100))
         with pytest.raises(WalletMoved, match="bring the old one back"):
-            await open_wallet(shop.connection, "ERC20", other.wallet)
+            await open_wallet(shop.connection, "ERC20", other.wallet, 1)
         moved = shop.payer(chains={"ERC20": other})
         shop.clock.advance(5_000)
         await shop.turn(moved)

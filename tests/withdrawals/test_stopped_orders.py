@@ -182,7 +182,7 @@ def test_a_stop_that_is_lifted_at_once_is_no_other_wallet(in_shop: "InShop") -> 
     async def scenario(shop: "Shop") -> None:
         order, wallet, now = await shop.order(), bytes(range(20)), shop.clock.now_ms
         key, signed = (MERCHANT_ID, order.order_id), SignedTransfer(b"raw", "hash")
-        await open_wallet(shop.connection, "ERC20", wallet)
+        await open_wallet(shop.connection, "ERC20", wallet, 1)
         await payouts.queue_new(shop.connection, shop.connection)
         held = await payouts.claim(shop.connection, key, claimed_by="w", now_ms=now, until_ms=now + 9)
         assert held is not None

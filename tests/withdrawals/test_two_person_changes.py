@@ -40,7 +40,7 @@ async def accept(conn: Connection, proposed: ProposedChange, at_ms: int = 20) ->
 async def stopped(database_url: str) -> AsyncIterator[Connection]:
     """A stopped chain whose hot wallet is frozen too, and another chain that is stopped."""
     async with await db.connect(database_url) as conn:
-        await hot_wallet_store.open_wallet(conn, "TRC20", WALLET)
+        await hot_wallet_store.open_wallet(conn, "TRC20", WALLET, 1)
         await hot_wallet_store.freeze_wallet(conn, "TRC20", "a stranger paid", 3)
         await stop_payouts(conn, "TRC20", "cli:ann", "the node lies", 1)
         await stop_payouts(conn, "TRC20", "reconciliation", "12 USDT are missing", 2)

@@ -57,6 +57,7 @@ ACTIONS: Final[Mapping[str, str]] = {
     "withdrawal.thaw": N_("resumed a frozen withdrawal"),
     "wallet.freeze": N_("stopped payouts"),
     "wallet.thaw": N_("resumed payouts"),
+    "wallet.take": N_("began to pay from another hot wallet"),
     "rate.set": N_("set an exchange rate"),
     "rate.remove": N_("removed an exchange rate"),
     "rate.pause": N_("paused exchanges"),

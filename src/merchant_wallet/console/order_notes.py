@@ -15,11 +15,11 @@ from merchant_wallet.base.addresses import parse_wallet_address
 from merchant_wallet.book.rules.withdrawals import PAID
 from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.console.request import Connection, ConsoleRequest
+from merchant_wallet.merchants.own_addresses import list_wallets
 from merchant_wallet.reporting import deposits, figures, orders, sub_users
 from merchant_wallet.reporting.orders import AddressHistory, OrderLine
 from merchant_wallet.reporting.paging import fetch
 from merchant_wallet.web.languages import N_
-from merchant_wallet.withdrawals.hot_wallet_store import list_addresses
 
 USUAL_DAYS: Final = 30
 MIN_USUAL_PAYOUTS: Final = 3
@@ -28,7 +28,7 @@ LARGE_TIMES: Final = 5
 MAX_SAME_DAY: Final = 20
 
 NEW_ADDRESS: Final = N_("Never paid before")
-OF_HOT_WALLET: Final = N_("Our own hot wallet")
+OF_WALLET: Final = N_("Our own wallet")
 OF_SUB_USER: Final = N_("Wallet of sub-user {name}")
 OF_MERCHANT: Final = N_("Our own deposit address")
 LARGE: Final = N_("{times} times the usual amount")
@@ -74,7 +74,7 @@ class _Known(NamedTuple):
 
     usual: Mapping[int, UsualAmount]
     histories: Mapping[str, AddressHistory]
-    hot: frozenset[bytes]
+    wallets: frozenset[bytes]
     owners: Mapping[bytes, int]
 
 
@@ -99,7 +99,7 @@ async def _read(request: ConsoleRequest, conn: Connection, lines: Sequence[Order
     return _Known(
         {merchant_id: UsualAmount(*sums) for merchant_id, sums in paid.items()},
         await orders.show_addresses(request.cells, addresses, request.merchant_id, since_ms=today * DAY_MS),
-        await list_addresses(conn),
+        await list_wallets(conn),
         {bytes(row["address"]): row["merchant_id"] for row in rows},
     )
 
@@ -140,8 +140,8 @@ async def _note_owner(
     address = _parse(order.address)
     if address is None:
         return ()
-    if address in known.hot:
-        return (OrderNote("bad", OF_HOT_WALLET),)
+    if address in known.wallets:
+        return (OrderNote("bad", OF_WALLET),)
     owner_id = known.owners.get(address)
     if owner_id is None or request.merchant_id not in (None, owner_id):
         return ()

@@ -182,7 +182,7 @@ async def enter_wallets(connection: AsyncConnection, chains: Mapping[str, Chain]
     """
     for name, chain in chains.items():
         try:
-            await open_wallet(connection, name, chain.wallet)
+            await open_wallet(connection, name, chain.wallet, now_ms())
         except WalletMoved as moved:
             log.error("the hot wallet can't take over yet", chain=name, reason=str(moved))
 

@@ -13,7 +13,7 @@ from psycopg import AsyncConnection
 
 from merchant_wallet.base.currencies import USDT
 from merchant_wallet.base.money import format_units
-from merchant_wallet.chains.protocol import Blocked, Chain, Obstacle
+from merchant_wallet.chains.protocol import Blocked, Chain, Obstacle, Transfer
 from merchant_wallet.withdrawals import hot_wallet_store, reservations
 from merchant_wallet.withdrawals.payouts import Claim, Reservation
 from merchant_wallet.withdrawals.reservations import BALANCE_MAX_AGE_MS, Outdated, Shortage, Wanted
@@ -38,16 +38,17 @@ class HotWallet:
         Raises `hot_wallet_store.WalletMoved`.
         """
         if not self._is_open:
-            await hot_wallet_store.open_wallet(connection, self.name, self.chain.wallet)
+            await hot_wallet_store.open_wallet(connection, self.name, self.chain.wallet, self._clock())
             self._is_open = True
 
-    async def reserve(self, connection: AsyncConnection, claim: Claim, amount_units: int) -> Reservation:
-        """Reserve money, and a nonce if the chain has nonces, for an order.
+    async def reserve(self, connection: AsyncConnection, claim: Claim, transfer: Transfer) -> Reservation:
+        """Reserve money, and a nonce if the chain has nonces, for an order's transfer.
 
         Raises Blocked if the wallet holds too little, is stopped, or its balance is unknown. Raises
-        ClaimLost, WalletMoved and what the chain raises.
+        Unpayable if the recipient is a wallet of ours, ClaimLost, WalletMoved and what the chain raises.
         """
-        wanted = Wanted(self.name, self.chain.wallet, self.chain.has_nonces, amount_units)
+        amount_units = transfer.amount_units
+        wanted = Wanted(self.name, self.chain.wallet, self.chain.has_nonces, amount_units, transfer.recipient)
         found = await reservations.reserve(connection, claim, wanted, self._clock())
         for _ in range(REFRESHES):
             if isinstance(found, Reservation) or (isinstance(found, Shortage) and found.settled):

@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 import msgspec
 from psycopg import AsyncConnection
 
+from merchant_wallet.audit import records as audit
 from merchant_wallet.base.addresses import format_address
 from merchant_wallet.base.counted import count_of
 from merchant_wallet.base.db import Queries
@@ -19,6 +20,10 @@ from merchant_wallet.base.db import Queries
 QUERIES: Final = Queries(Path(__file__).with_name("hot_wallet_store.sql"))
 TEXTS: Final = {name: query.text.encode() for name, query in QUERIES.items()}
 """The statements. `stops` uses some of them."""
+
+ACTOR: Final = "worker"
+TAKE: Final = "wallet.take"
+"""The audit log's action when a chain gets another hot wallet."""
 
 
 class WalletMoved(Exception):
@@ -30,6 +35,14 @@ class KnownNonce(NamedTuple):
 
     has_begun: bool
     known: int | None
+
+
+class _Wallet(NamedTuple):
+    """A chain's hot wallet as it is stored."""
+
+    address: bytes
+    next_nonce: int | None
+    ended_payouts: int
 
 
 class WalletShown(msgspec.Struct, frozen=True, gc=False):
@@ -53,10 +66,29 @@ def has_moved(chain: str, wallet: bytes) -> WalletMoved:
     return WalletMoved(f"the hot wallet of {chain} is not {format_address(chain, wallet)} any more")
 
 
-async def open_wallet(connection: AsyncConnection, chain: str, wallet: bytes) -> None:
-    """Make a wallet the chain's hot wallet. Raises WalletMoved while payouts of another one are open."""
-    await connection.execute(TEXTS["open_wallet"], {"chain": chain, "wallet": wallet})
-    found, *_ = await _read(connection, chain)
+async def open_wallet(connection: AsyncConnection, chain: str, wallet: bytes, now_ms: int) -> None:
+    """Make a wallet the chain's hot wallet, and record that. It is an address of ours from then on.
+
+    Raises WalletMoved while payouts of another one are open.
+    """
+    values = {"chain": chain, "wallet": wallet, "now_ms": now_ms}
+    async with connection.transaction():
+        before = await _find(connection, chain)
+        if before is not None and before.address == wallet:
+            return
+        if await (await connection.execute(TEXTS["open_wallet"], values)).fetchone():
+            await audit.append(
+                connection,
+                actor=ACTOR,
+                action=TAKE,
+                subject=f"chain {chain}",
+                before=None if before is None else {"address": format_address(chain, before.address)},
+                after={"address": format_address(chain, wallet)},
+                source=ACTOR,
+                at_ms=now_ms,
+            )
+            return
+    found = await read_address(connection, chain)
     if found != wallet:
         here, there = format_address(chain, wallet), format_address(chain, found)
         raise WalletMoved(
@@ -154,22 +186,22 @@ async def list_wallets(connection: AsyncConnection) -> list[WalletShown]:
     return [WalletShown(*row) for row in await cursor.fetchall()]
 
 
-async def list_addresses(connection: AsyncConnection) -> frozenset[bytes]:
-    """The addresses of hot and cold wallets. No withdrawal may go to them."""
-    cursor = await connection.execute(TEXTS["list_addresses"])
-    return frozenset(bytes(address) for (address,) in await cursor.fetchall())
-
-
 async def find_stop_causes(connection: AsyncConnection, chain: str) -> list[str]:
     """Why nothing new may be signed on a chain. Empty if it may."""
     cursor = await connection.execute(TEXTS["find_stop_causes"], {"chain": chain})
     return [cause for (cause,) in await cursor.fetchall()]
 
 
-async def _read(connection: AsyncConnection, chain: str) -> tuple[bytes, int | None, int]:
-    cursor = await connection.execute(TEXTS["read_wallet"], {"chain": chain})
-    row = await cursor.fetchone()
-    if row is None:
+async def _read(connection: AsyncConnection, chain: str) -> _Wallet:
+    found = await _find(connection, chain)
+    if found is None:
         raise LookupError(f"no hot wallet of {chain} is known")
+    return found
+
+
+async def _find(connection: AsyncConnection, chain: str) -> _Wallet | None:
+    row = await (await connection.execute(TEXTS["read_wallet"], {"chain": chain})).fetchone()
+    if row is None:
+        return None
     address, next_nonce, ended_payouts, _ = row
-    return bytes(address), next_nonce, ended_payouts
+    return _Wallet(bytes(address), next_nonce, ended_payouts)

@@ -188,16 +188,15 @@ class Payment:
             return read_error(action, error)
 
     async def _check_payable(self) -> Event:
-        if self._payout.transfer.recipient == self._chain.wallet:
-            raise Unpayable("the recipient is the platform's own hot wallet")
+        await reservations.refuse_own(await self._worker_connection.get(), self._payout.transfer.recipient)
         if self._screen is not None:
             await self._screen()
         await self._chain.check_payable(self._payout.transfer)
         return Event.PAYABLE
 
     async def _reserve(self) -> Event:
-        connection, amount_units = await self._worker_connection.get(), self._payout.transfer.amount_units
-        self._reserved = await self._hot_wallet.reserve(connection, self._claim, amount_units)
+        connection = await self._worker_connection.get()
+        self._reserved = await self._hot_wallet.reserve(connection, self._claim, self._payout.transfer)
         return Event.RESERVED
 
     async def _release(self) -> Event:

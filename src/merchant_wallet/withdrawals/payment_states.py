@@ -174,7 +174,7 @@ STEPS: Final[Mapping[State, Mapping[Event, State]]] = {
     State.CHECKING_RESERVED: {**_CHECKED, Event.PAYABLE: State.SIGNING_RESERVED},
     State.CHECKING_MOVED: {**_CHECKED, Event.PAYABLE: State.RELEASING_MOVED},
     State.RELEASING_MOVED: {**_EITHER, Event.RELEASED: State.RESERVING},
-    State.RESERVING: {**_EITHER, Event.RESERVED: State.SIGNING},
+    State.RESERVING: {**_CHECKED, Event.RESERVED: State.SIGNING},
     State.SIGNING: {
         Event.SIGNED: State.STORING,
         Event.UNPAYABLE: State.UNPAYABLE,
@@ -262,7 +262,7 @@ def read_verdict(verdict: Verdict, *, is_exact: bool, has_nonces: bool) -> Event
 def read_error(action: Action, error: Exception) -> Event:
     """The event that an error of an action is. Every state with the action has a step for it."""
     # Elsewhere a signed transfer may still count, so the error proves nothing about the order.
-    if action in (Action.CHECK_PAYABLE, Action.SIGN) and isinstance(error, Unpayable):
+    if action in (Action.CHECK_PAYABLE, Action.RESERVE, Action.SIGN) and isinstance(error, Unpayable):
         return Event.UNPAYABLE
     if isinstance(error, Blocked):
         return Event.BLOCKED

@@ -4,6 +4,8 @@ Rules:
 - Each function is one transaction. It checks the claim's fence and locks the payout row, then the wallet row.
   This order prevents deadlocks.
 - Nothing is signed without a reservation.
+- Nothing is reserved for a wallet of ours. Who registers a cold wallet locks the hot wallet's row too, and
+  looks for reservations. So the later of the two sees the other.
 - A reservation is released only while nothing is signed. After that it stays until the chain has spent it.
 
 All raise `payouts.ClaimLost` when a later claim has taken the order, and `psycopg.Error`. Moments are
@@ -17,7 +19,8 @@ import msgspec
 from psycopg import AsyncConnection
 
 from merchant_wallet.base.db import Queries
-from merchant_wallet.chains.protocol import Blocked, Obstacle
+from merchant_wallet.chains.protocol import Blocked, Obstacle, Unpayable
+from merchant_wallet.merchants import own_addresses
 from merchant_wallet.withdrawals import hot_wallet_store
 from merchant_wallet.withdrawals.payouts import Claim, ClaimLost, Reservation
 
@@ -37,6 +40,7 @@ class Wanted(msgspec.Struct, frozen=True, gc=False):
     wallet: bytes
     has_nonces: bool
     amount_units: int
+    recipient: bytes
 
 
 class Shortage(msgspec.Struct, frozen=True, gc=False):
@@ -58,7 +62,10 @@ class Outdated(msgspec.Struct, frozen=True, gc=False):
 async def reserve(
     connection: AsyncConnection, claim: Claim, wanted: Wanted, now_ms: int
 ) -> Reservation | Shortage | Outdated:
-    """Reserve money, and a nonce, for an order. Raises ClaimLost, Blocked, `hot_wallet_store.WalletMoved`."""
+    """Reserve money, and a nonce, for an order.
+
+    Raises ClaimLost, Blocked, Unpayable if the recipient is a wallet of ours, `hot_wallet_store.WalletMoved`.
+    """
     async with connection.transaction():
         await _write(connection, "hold_fence", claim, {})
         parameters = {"chain": wanted.chain, "wallet": wanted.wallet}
@@ -67,6 +74,7 @@ async def reserve(
         if row is None:
             raise hot_wallet_store.has_moved(wanted.chain, wanted.wallet)
         next_nonce, funds, funds_ended_payouts, ended_payouts, checked_ms, _ = row
+        await refuse_own(connection, wanted.recipient)
         if causes := await hot_wallet_store.find_stop_causes(connection, wanted.chain):
             raise Blocked(Obstacle("stopped", causes[0]))
         if funds is None or (wanted.has_nonces and next_nonce is None):
@@ -85,10 +93,17 @@ async def reserve(
         return await _insert(connection, claim, wanted, now_ms)
 
 
+async def refuse_own(connection: AsyncConnection, recipient: bytes) -> None:
+    """Raises Unpayable if an address is or was a hot or cold wallet of ours."""
+    own = await own_addresses.find(connection, recipient)
+    if own is not None and own.is_wallet:
+        raise Unpayable(f"the recipient is a {own} of the platform")
+
+
 async def _insert(connection: AsyncConnection, claim: Claim, wanted: Wanted, now_ms: int) -> Reservation:
     parameters = {**_make_key_params(claim), "chain": wanted.chain, "wallet": wanted.wallet, "now_ms": now_ms}
     nonce = await _take_nonce(connection, parameters) if wanted.has_nonces else None
-    parameters |= {"nonce": nonce, "amount": wanted.amount_units}
+    parameters |= {"nonce": nonce, "amount": wanted.amount_units, "recipient": wanted.recipient}
     await connection.execute(_TEXTS["insert_reservation"], parameters)
     return Reservation(wanted.wallet, nonce)
 

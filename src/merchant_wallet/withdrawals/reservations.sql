@@ -50,9 +50,9 @@ returning nonce;
 
 -- name: insert_reservation
 -- An amount, and a nonce if the chain has nonces, for one order.
-insert into payout_reservation (merchant_id, order_id, chain, wallet, nonce, amount, reserved_ms)
+insert into payout_reservation (merchant_id, order_id, chain, wallet, nonce, amount, recipient, reserved_ms)
 values (%(merchant_id)s::bigint, %(order_id)s::bigint, %(chain)s::text, %(wallet)s::bytea, %(nonce)s::bigint,
-        %(amount)s::bigint, %(now_ms)s::bigint);
+        %(amount)s::bigint, %(recipient)s::bytea, %(now_ms)s::bigint);
 
 -- name: drop_reservation
 -- Releases an order's reservation. Its nonce becomes free. The database refuses if anything was signed.

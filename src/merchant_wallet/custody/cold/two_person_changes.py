@@ -30,6 +30,8 @@ from merchant_wallet.custody.cold.limits import (
     is_in_order,
 )
 from merchant_wallet.custody.cold.store import NewTransfer
+from merchant_wallet.merchants import own_addresses
+from merchant_wallet.merchants.own_addresses import Own
 
 ADDRESS: Final = "cold.address"
 LIMITS: Final = "cold.limits"
@@ -116,10 +118,10 @@ async def describe_address(conn: Connection, chain: str, text: str | None, token
         raise ColdRefused(ColdRefusal.NOT_AN_ADDRESS) from None
     if address in (ZERO, token):
         raise ColdRefused(ColdRefusal.NO_WALLET)
-    own = await wallets.find_own(conn, chain, address)
-    if own == "hot":
+    own = await own_addresses.find(conn, address)
+    if own is Own.HOT:
         raise ColdRefused(ColdRefusal.OWN_HOT)
-    if own == "deposit":
+    if own is Own.DEPOSIT:
         raise ColdRefused(ColdRefusal.OWN_DEPOSIT)
     return {"coldWallet": format_address(chain, address)}
 

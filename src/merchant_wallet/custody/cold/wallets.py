@@ -18,8 +18,6 @@ from merchant_wallet.custody.cold.limits import Limits
 QUERIES: Final = Queries(Path(__file__).with_name("wallets.sql"))
 _TEXTS: Final = {name: query.text.encode() for name, query in QUERIES.items()}
 
-RETIRED: Final = "retired"
-
 Connection = AsyncConnection[Any]
 
 
@@ -61,19 +59,12 @@ async def read_current(connection: Connection, chain: str) -> bytes | None:
     return bytes(rows[0][0]) if rows else None
 
 
-async def find_own(connection: Connection, chain: str, address: bytes) -> str | None:
-    """What an address is to us already: `hot`, `deposit`, `retired` (as a cold wallet), or None."""
-    [(kind,)] = await _rows(connection, "find_own", chain=chain, address=address)
-    return None if kind is None else str(kind)
-
-
 async def set_current(connection: Connection, chain: str, address: bytes | None, now_ms: int) -> None:
     """Make an address the chain's cold wallet, or None of them. In the caller's transaction."""
     values = {"chain": chain, "address": address, "now_ms": now_ms}
     await connection.execute(_TEXTS["retire"], values)
-    if address is not None:
-        known = await find_own(connection, chain, address) == RETIRED
-        await connection.execute(_TEXTS["restore" if known else "register"], values)
+    if address is not None and (await connection.execute(_TEXTS["restore"], values)).rowcount == 0:
+        await connection.execute(_TEXTS["register"], values)
 
 
 async def read_limits(connection: Connection, chain: str) -> Limits | None:

@@ -9,14 +9,6 @@ select chain, address, retired_ms is null, registered_ms, balance, balance_block
 -- A chain's current cold wallet, locked until the end of the transaction.
 select address from cold_wallet where chain = %(chain)s::text and retired_ms is null for update;
 
--- name: find_own
--- What an address is to us already: a hot wallet, a deposit address, or a wallet that was retired before.
-select case when exists (select from hot_wallet where address = %(address)s::bytea) then 'hot'
-            when exists (select from custody_address where address = %(address)s::bytea and purpose = 'hot') then 'hot'
-            when exists (select from issued_address where address = %(address)s::bytea) then 'deposit'
-            when exists (select from cold_wallet where chain = %(chain)s::text and address = %(address)s::bytea
-                            and retired_ms is not null) then 'retired' end;
-
 -- name: retire
 -- The current cold wallet is retired. What it holds is still counted.
 update cold_wallet set retired_ms = greatest(%(now_ms)s::bigint, registered_ms)
