@@ -98,7 +98,7 @@ def test_the_wallets_that_ever_paid_stay_ours_after_the_migration_that_lists_the
                 (order_id, chain, wallet),
             )
         # Each step may run again.
-        for step in listing.steps[:3] * 2:
+        for step in (*listing.steps[:3], *listing.steps[:3]):
             connection.execute(step.text.encode())
         rows = connection.execute("select chain, address, purpose from custody_address").fetchall()
     assert sorted((chain, bytes(address), purpose) for chain, address, purpose in rows) == [
