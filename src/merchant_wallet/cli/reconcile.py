@@ -44,6 +44,7 @@ MOVEMENT_COLUMNS: Final = (
     "sender",
     "recipient",
     "amount",
+    "orderId",
 )
 TREASURY_COLUMNS: Final = (
     "chainType",

@@ -26,6 +26,7 @@ DEPOSIT_MISSED: Final = "deposit missed"
 DEPOSIT_HELD: Final = "deposit held"
 PAYOUT_UNSETTLED: Final = "payout unsettled"
 PAYOUT_WRONG: Final = "payout wrong"
+PAYOUT_TO_OWN: Final = "payout to own wallet"
 UNKNOWN_IN: Final = "unknown in"
 UNKNOWN_OUT: Final = "unknown out"
 REMAINDER: Final = "remainder"
@@ -38,6 +39,7 @@ KINDS: Final = {
     DEPOSIT_HELD: "final deposits that wait for a person, see `deposits list --status held`",
     PAYOUT_UNSETTLED: "final payouts that their books have not settled yet",
     PAYOUT_WRONG: "final transfers signed for an order that is not being paid, or is of another amount",
+    PAYOUT_TO_OWN: "payouts of orders to a hot or cold wallet of ours that nobody has recorded",
     UNKNOWN_IN: "transfers to a hot or cold wallet that nobody has recorded",
     UNKNOWN_OUT: "transfers from an address of ours that are no payout and that nobody has recorded",
     REMAINDER: "parts of a unit that were rounded down and add up to whole units at their address",
@@ -66,6 +68,8 @@ class Movement(msgspec.Struct, frozen=True, gc=False):
     recipient: bytes
     amount_units: int
     block_log_index: int | None = None
+    order: tuple[int, int] | None = None
+    """The merchant and the order that it was signed for. Known once it is judged."""
 
     @property
     def effect_units(self) -> int:
@@ -241,7 +245,7 @@ def _kind_of(judged: JudgedMovement, watched_block: int) -> str:
             return UNKNOWN_OUT
         return PAYOUT_UNSETTLED if judged.order_status == PROCESSING else PAYOUT_WRONG
     if judged.at_hot:
-        return UNKNOWN_IN
+        return UNKNOWN_IN if movement.order is None else PAYOUT_TO_OWN
     if judged.is_held:
         return DEPOSIT_HELD
     return DEPOSIT_MISSED if movement.block_number <= watched_block else DEPOSIT_UNREAD
@@ -254,18 +258,28 @@ def weigh_custody(liability_units: int, comparisons: Sequence[Comparison]) -> Cu
     return Custody(held_units, liability_units + unbooked_units)
 
 
-def find_movements(
+def find_inner_hashes(
     transfers: Iterable[TokenTransfer], wallets: Set[bytes], deposits: Set[bytes]
+) -> list[str]:
+    """The transactions that move something from an address of ours to a hot or cold wallet."""
+    ours = wallets | deposits
+    return [each.tx_hash for each in transfers if each.recipient in wallets and each.sender in ours]
+
+
+def find_movements(
+    transfers: Iterable[TokenTransfer], wallets: Set[bytes], deposits: Set[bytes], payouts: Set[str]
 ) -> list[Movement]:
     """The ends of transfers that are ours. Transfers between us that concern no book are left out.
 
-    A transfer from our address to a hot or cold wallet stays in custody and in the same chain's account.
+    A transfer from our address to a hot or cold wallet stays in custody and in the same chain's account. If
+    it is one of `payouts`, which were signed for orders, a book says that it left. So both ends count.
     Anybody can make a transfer of zero in another's name, so those are ignored.
     """
     movements = []
     for transfer in transfers:
         is_ours = transfer.sender in wallets or transfer.sender in deposits
-        if not 0 < transfer.amount_units <= MAX_BALANCE_UNITS or (is_ours and transfer.recipient in wallets):
+        is_inner = is_ours and transfer.recipient in wallets and transfer.tx_hash not in payouts
+        if not 0 < transfer.amount_units <= MAX_BALANCE_UNITS or is_inner:
             continue
         if is_ours:
             movements.append(_end_of(transfer, is_out=True))

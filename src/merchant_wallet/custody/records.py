@@ -22,6 +22,8 @@ from merchant_wallet.base.cells import Databases
 from merchant_wallet.base.chains import CHAINS
 from merchant_wallet.base.currencies import USDT
 from merchant_wallet.base.db import Queries
+from merchant_wallet.chains.protocol import TokenTransfer
+from merchant_wallet.custody import comparison
 from merchant_wallet.custody.comparison import Books, JudgedMovement, Movement, Remainder, Waiting
 
 QUERIES: Final = Queries(Path(__file__).with_name("records.sql"))
@@ -214,6 +216,18 @@ async def read_open_movements(connection: AsyncConnection, chain: str) -> list[M
     ]
 
 
+async def find_movements(
+    home: AsyncConnection,
+    transfers: Sequence[TokenTransfer],
+    wallets: frozenset[bytes],
+    deposits: frozenset[bytes],
+) -> list[Movement]:
+    """The ends of transfers that are ours (see `comparison.find_movements`)."""
+    inner = comparison.find_inner_hashes(transfers, wallets, deposits)
+    payouts = await _rows(home, "find_payouts", tx_hashes=inner) if inner else []
+    return comparison.find_movements(transfers, wallets, deposits, {tx_hash for (tx_hash,) in payouts})
+
+
 async def judge_movements(
     databases: Databases, chain: str, movements: Sequence[Movement], hot: frozenset[bytes]
 ) -> list[JudgedMovement]:
@@ -235,13 +249,15 @@ async def judge_movements(
     }
     found = [await _rows(cell, "judge_movements", **names, **keys) for cell in cells]
     judged = []
-    for each, (_, _, is_recorded), rows in zip(movements, signed, zip(*found, strict=True), strict=True):
+    for each, (*key, is_recorded), rows in zip(movements, signed, zip(*found, strict=True), strict=True):
         order_status, is_settled, deposit = _merge(rows)
         at_hot = (each.sender if each.is_out else each.recipient) in hot
         in_book = is_settled if each.is_out else not at_hot and deposit in BOOKED
         by_operator = is_recorded and (at_hot or each.is_out)
         is_booked = in_book or by_operator
-        judged.append(JudgedMovement(each, at_hot, is_booked, order_status, deposit == HELD, by_operator))
+        order = None if order_status is None else (key[0], key[1])
+        named = msgspec.structs.replace(each, order=order)
+        judged.append(JudgedMovement(named, at_hot, is_booked, order_status, deposit == HELD, by_operator))
     return judged
 
 

@@ -129,8 +129,12 @@ insert into custody_address (chain, address, purpose, since_ms)
 select %(chain)s::text, u.address, %(purpose)s::text, %(now_ms)s::bigint from unnest(%(addresses)s::bytea[]) u (address)
 on conflict (chain, address) do nothing;
 
+-- name: find_payouts
+-- Which of these transactions were signed for orders.
+select tx_hash from payout_signed where tx_hash = any(%(tx_hashes)s::text[]);
+
 -- name: find_signed
--- The order that each outgoing movement was signed for, and whether an operator has recorded the movement as the treasury's.
+-- The order that each movement's transaction was signed for, and whether an operator has recorded the movement as the treasury's.
 -- Neither a correction nor the record that it takes back explains anything.
 select s.merchant_id, s.order_id,
        exists (select from treasury_movement t
@@ -141,7 +145,7 @@ select s.merchant_id, s.order_id,
                                    where c.chain = t.chain and c.corrects = t.movement_no))
   from unnest(%(tx_hashes)s::text[], %(is_outs)s::boolean[]) with ordinality m (tx_hash, is_out, no)
   left join lateral (
-       select merchant_id, order_id from payout_signed where tx_hash = m.tx_hash and m.is_out
+       select merchant_id, order_id from payout_signed where tx_hash = m.tx_hash
         order by merchant_id, order_id limit 1) s on true
  order by m.no;
 

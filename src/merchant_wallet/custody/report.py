@@ -129,6 +129,7 @@ def _describe_line(chain: str, line: Line) -> Document:
 
 
 def _describe_movement(chain: str, movement: Movement) -> Document:
+    merchant_id, order_id = movement.order or (None, None)
     return {
         "txHash": movement.tx_hash,
         "logIndex": movement.log_index,
@@ -137,4 +138,6 @@ def _describe_movement(chain: str, movement: Movement) -> Document:
         "sender": format_address(chain, movement.sender),
         "recipient": format_address(chain, movement.recipient),
         "amount": format_units(movement.amount_units),
+        "merchantId": merchant_id,
+        "orderId": order_id,
     }

@@ -39,7 +39,6 @@ from merchant_wallet.custody.comparison import (
     Custody,
     add_remainders,
     compare,
-    find_movements,
     list_remainders,
 )
 from merchant_wallet.custody.records import Balances
@@ -231,7 +230,7 @@ class Reconciler:
         home = databases.home
         owned = {seen.transfer.recipient for seen in await chain_store.find_received(home, transfers)}
         known = await records.read_addresses(home, name)
-        movements = find_movements(transfers, known.wallets, known.deposits | owned)
+        movements = await records.find_movements(home, transfers, known.wallets, known.deposits | owned)
         judged = await records.judge_movements(databases, name, movements, known.wallets)
         # What the books contain now is in every later snapshot, too. But a record may be corrected.
         found = [each for each in judged if not each.is_booked or each.is_recorded]
@@ -279,9 +278,8 @@ class Reconciler:
         deposits = known.deposits | owned
         movements = await records.read_open_movements(home, name)
         # The sandbox's block ranges overlap.
-        movements += [
-            each for each in find_movements(later, known.wallets, deposits) if each not in movements
-        ]
+        new = await records.find_movements(home, later, known.wallets, deposits)
+        movements += [each for each in new if each not in movements]
         judged = await records.judge_movements(databases, name, movements, known.wallets)
         held = await read_balances(custody_reader, known.wallets | deposits, block)
         hot_units = sum(held[address] for address in known.hot)
