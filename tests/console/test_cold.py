@@ -10,6 +10,7 @@ from tests.console.conftest import People, read_text
 from tests.console.money_scene import HOT, begin_cold_transfer
 from tests.console.test_two_people import accept, last_entry, proposal_of
 from tests.journeys.conftest import Platform, Shop
+from tests.journeys.orders import withdrawal
 
 from merchant_wallet.base.addresses import format_address
 from merchant_wallet.chains.evm import transactions as evm
@@ -104,6 +105,38 @@ def test_a_deposit_address_becomes_no_cold_wallet(platform: Platform, people: Pe
         assert "a deposit address of ours" in read_text(answer.text)
     finally:
         platform.rows("delete from issued_address where address = %s", COLD)
+
+
+def test_an_address_with_an_open_order_becomes_no_cold_wallet(
+    platform: Platform, shop: Shop, people: People
+) -> None:
+    shop.fund("USDT", "100")
+    shop.change(approval_limit="0")
+    address = format_address("ERC20", b"C" * 20)
+    fields = withdrawal(shop.next_order(), "60", "ERC20", address=address.lower())
+    order = shop.client.do("createMerchantWithdrawOrder", **fields)["orderId"]
+    ann, bob = people.signed_in("operator"), people.signed_in("operator")
+    form = {"address": address, "reason": WHY}
+    refused = ann.post(f"{COLD_PAGE}/ERC20/wallet", form)
+    assert (refused.status_code, "An order to that address is open" in read_text(refused.text)) == (422, True)
+    ann.post("/console/withdrawals/cancel", {"order": str(order), "confirmed": "1", "back": "order"})
+    url = proposal_of(ann.post(f"{COLD_PAGE}/ERC20/wallet", form))
+    # Between the two, a payout to it was reserved. Home knows that, whichever cell has the order.
+    platform.rows(
+        "insert into payout (merchant_id, order_id, chain, fence, claimed_until_ms)"
+        " values (1, 1, 'BEP20', 0, 0)"
+    )
+    platform.rows(
+        "insert into payout_reservation (merchant_id, order_id, chain, wallet, amount, reserved_ms,"
+        " recipient) values (1, 1, 'BEP20', %s, 1, 0, %s)",
+        *(HOT, b"C" * 20),
+    )
+    assert "is open" in read_text(bob.follow(accept(bob, url)).text)
+    platform.rows("update payout_reservation set ended_no = 1")
+    bob.follow(accept(bob, proposal_of(ann.post(f"{COLD_PAGE}/ERC20/wallet", form))))
+    assert platform.rows("select address from cold_wallet") == [(b"C" * 20,)]
+    platform.rows("delete from payout_reservation")
+    platform.rows("delete from payout where merchant_id = 1")
 
 
 def test_a_proposal_fails_if_the_cold_wallet_was_changed_meanwhile(

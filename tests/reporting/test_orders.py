@@ -3,6 +3,7 @@
 import pytest
 from tests.reporting.conftest import COIN, EVM_ADDRESS, START_MS, TRON_ADDRESS, ReportingScene
 
+from merchant_wallet.base.addresses import format_address, parse_address
 from merchant_wallet.book.commands import Approve
 from merchant_wallet.reporting import orders, rollup
 from merchant_wallet.reporting.orders import OrderFilter, StatusCount
@@ -107,6 +108,10 @@ async def test_an_address_shows_who_paid_it_and_how_often(scene: ReportingScene)
     assert await ids(scene, address=EVM_ADDRESS, merchant_id=stall) == [last.order_id]
     assert await ids(scene, address=OTHER_TRON) == []
     assert await ids(scene, address="a\0b") == []
+    # The same twenty bytes on another chain are the same key's.
+    raw = parse_address("ERC20", EVM_ADDRESS)
+    await scene.order(stall, 5 * COIN, address=format_address("TRC20", raw))
+    assert await orders.count_to(scene.cells, raw) == (3, 1)
 
 
 async def test_the_history_of_an_address_says_when_it_is_cut_short(

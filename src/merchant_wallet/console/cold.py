@@ -8,6 +8,7 @@ Rules:
 """
 
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -40,6 +41,7 @@ from merchant_wallet.custody.cold.store import ColdTransfer
 from merchant_wallet.custody.cold.two_person_changes import ColdRefusal, ColdRefused, WantedTransfer
 from merchant_wallet.custody.cold.wallets import ColdWallet, HotFunds
 from merchant_wallet.operators.roles import Right
+from merchant_wallet.reporting import orders
 from merchant_wallet.web.languages import N_
 from merchant_wallet.web.qr import draw_qr
 
@@ -64,6 +66,10 @@ REFUSALS: Final[Mapping[ColdRefusal, str]] = {
     ColdRefusal.NOT_AN_ADDRESS: N_("That is no address of this chain."),
     ColdRefusal.OWN_HOT: N_("That address is a hot wallet of ours."),
     ColdRefusal.OWN_DEPOSIT: N_("That address is a deposit address of ours."),
+    ColdRefusal.OPEN_ORDER: N_(
+        "An order to that address is open, and would be paid into our own wallet."
+        " Wait until it has ended, or cancel it."
+    ),
     ColdRefusal.NO_WALLET: N_("That address is no wallet: it is the token's contract or the zero address."),
     ColdRefusal.LIMITS_ORDER: N_("The limits must be in this order: refill below, target, at most hot."),
     ColdRefusal.NO_COLD_WALLET: N_("This chain has no cold wallet yet: two people register one first."),
@@ -151,7 +157,8 @@ async def set_wallet(request: ConsoleRequest, conn: Connection) -> Response:
     tokens = {code: settings.token for code, settings in request.context.settings.chains.items()}
     try:
         text = request.form.text("address") or None
-        after = await two_person_changes.describe_address(conn, chain, text, tokens[chain])
+        count_orders = partial(orders.count_to, request.cells)
+        after = await two_person_changes.describe_address(conn, chain, text, tokens[chain], count_orders)
     except ColdRefused as refused:
         return await _show_refused(request, conn, chain, WALLET, refused)
     before = await two_person_changes.read_address(conn, chain)

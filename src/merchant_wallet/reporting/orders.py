@@ -17,9 +17,11 @@ from typing import Any, Final
 
 import msgspec
 
+from merchant_wallet.base.addresses import format_address
 from merchant_wallet.base.chains import CODES
 from merchant_wallet.base.db import Queries
 from merchant_wallet.book.rules import approvals
+from merchant_wallet.book.rules.withdrawals import PAID, PENDING, PROCESSING
 from merchant_wallet.reporting import paging
 from merchant_wallet.reporting.cells import Reach
 from merchant_wallet.reporting.paging import MAX_NUMBER, MIN_NUMBER, Connection, Order, Page, Row, fetch
@@ -273,6 +275,16 @@ async def show_addresses(
     for row in rows:
         sums[row.pop("address")].append(AddressSum(**_rename(row, units="amount_units")))
     return {address: _make_history(sums[key]) for address, key in keys.items()}
+
+
+async def count_to(cells: Reach, address: bytes) -> tuple[int, int]:
+    """How many orders to these 20 bytes are open, and how many were paid, on any chain."""
+    texts = {format_address(code, address) for code in CODES}
+    histories = (await show_addresses(cells, texts)).values()
+    counts: Counter[int] = Counter()
+    for one in chain.from_iterable(history.sums for history in histories):
+        counts[one.status] += one.orders
+    return counts[PENDING] + counts[PROCESSING], counts[PAID]
 
 
 def _make_history(sums: Sequence[AddressSum]) -> AddressHistory:

@@ -2,13 +2,14 @@
 
 Rules:
 - A cold wallet is an address of its chain that is nothing else of ours: no hot wallet, no deposit address,
-  not the token's contract.
+  not the token's contract. No order to it is open: such an order would be paid into our own wallet. Who
+  proposes it asks all cells. Who accepts it looks for payouts under way, under the lock of the hot wallets.
 - A chain has one transfer at a time. A proposal names both wallets, so it fails if one was changed since.
 - One person who proposes and accepts a transfer alone exists only in the sandbox.
 - A change and its entry in the audit log are one transaction, whichever door it comes from.
 """
 
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from enum import Enum
 from typing import Final
 
@@ -39,6 +40,9 @@ TRANSFER: Final = "cold.transfer"
 _SUBJECT: Final = "cold "
 _HASH_DIGITS: Final = 64
 
+CountOrders = Callable[[bytes], Awaitable[tuple[int, int]]]
+"""How many orders to an address are open, and how many were paid."""
+
 
 class ColdRefusal(Enum):
     """Why a change of cold money is refused. The value is the sentence."""
@@ -46,6 +50,10 @@ class ColdRefusal(Enum):
     NOT_AN_ADDRESS = "That is no address of this chain."
     OWN_HOT = "That address is a hot wallet of ours."
     OWN_DEPOSIT = "That address is a deposit address of ours."
+    OPEN_ORDER = (
+        "An order to that address is open, and would be paid into our own wallet."
+        " Wait until it has ended, or cancel it."
+    )
     NO_WALLET = "That address is no wallet: it is the token's contract or the zero address."
     LIMITS_ORDER = "The limits must be in this order: refill below, target, at most hot."
     NO_COLD_WALLET = "This chain has no cold wallet yet: two people register one first."
@@ -108,8 +116,13 @@ async def read_address(conn: Connection, chain: str) -> Facts:
     return {"coldWallet": None if current is None else format_address(chain, current)}
 
 
-async def describe_address(conn: Connection, chain: str, text: str | None, token: bytes) -> Facts:
-    """A new cold wallet as a proposal's `after`. None retires the present one. Raises ColdRefused."""
+async def describe_address(
+    conn: Connection, chain: str, text: str | None, token: bytes, count_orders: CountOrders | None = None
+) -> Facts:
+    """A new cold wallet as a proposal's `after`. None retires the present one. Raises ColdRefused.
+
+    The orders that were paid to it before are counted for who decides.
+    """
     if text is None:
         return {"coldWallet": None}
     try:
@@ -123,7 +136,10 @@ async def describe_address(conn: Connection, chain: str, text: str | None, token
         raise ColdRefused(ColdRefusal.OWN_HOT)
     if own is Own.DEPOSIT:
         raise ColdRefused(ColdRefusal.OWN_DEPOSIT)
-    return {"coldWallet": format_address(chain, address)}
+    opened, paid = (0, 0) if count_orders is None else await count_orders(address)
+    if opened or await wallets.has_open_payout(conn, address):
+        raise ColdRefused(ColdRefusal.OPEN_ORDER)
+    return {"coldWallet": format_address(chain, address), **({"paidOrders": paid} if paid else {})}
 
 
 async def set_address(
@@ -131,6 +147,7 @@ async def set_address(
 ) -> None:
     """Register or retire a cold wallet, from a proposal's `before` and `after`. Raises ColdRefused."""
     text = facts[1]["coldWallet"]
+    await wallets.lock_hot(conn)
     await describe_address(conn, chain, text, tokens[chain])
     if await store.find_open(conn, chain) is not None:
         raise ColdRefused(ColdRefusal.UNDER_WAY)

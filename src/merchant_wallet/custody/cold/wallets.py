@@ -59,6 +59,17 @@ async def read_current(connection: Connection, chain: str) -> bytes | None:
     return bytes(rows[0][0]) if rows else None
 
 
+async def lock_hot(connection: Connection) -> None:
+    """Let no payout be reserved before this transaction ends."""
+    await connection.execute(_TEXTS["lock_hot"])
+
+
+async def has_open_payout(connection: Connection, address: bytes) -> bool:
+    """Whether a payout to an address may be signed or sent."""
+    [(found,)] = await _rows(connection, "has_open_payout", address=address)
+    return bool(found)
+
+
 async def set_current(connection: Connection, chain: str, address: bytes | None, now_ms: int) -> None:
     """Make an address the chain's cold wallet, or None of them. In the caller's transaction."""
     values = {"chain": chain, "address": address, "now_ms": now_ms}

@@ -9,6 +9,14 @@ select chain, address, retired_ms is null, registered_ms, balance, balance_block
 -- A chain's current cold wallet, locked until the end of the transaction.
 select address from cold_wallet where chain = %(chain)s::text and retired_ms is null for update;
 
+-- name: lock_hot
+-- Lets no payout be reserved before this transaction ends.
+select chain from hot_wallet order by chain for update;
+
+-- name: has_open_payout
+-- Whether a payout to an address may be signed or sent, on any chain.
+select exists (select from payout_reservation where recipient = %(address)s::bytea and ended_no is null);
+
 -- name: retire
 -- The current cold wallet is retired. What it holds is still counted.
 update cold_wallet set retired_ms = greatest(%(now_ms)s::bigint, registered_ms)
