@@ -45,6 +45,9 @@ class Empty:
     async def wallets(self):
         return {}
 
+    async def first_account(self):
+        return {}
+
 async def serve():
     await SignerServer(Empty(), Path(sys.argv[1]), client_uid=int(sys.argv[2])).open()
     print("ready", flush=True)
@@ -73,6 +76,7 @@ async def path(tmp_path: Path, local: LocalSigner) -> AsyncIterator[Path]:
 async def test_the_answers_are_those_of_the_signer_behind_it(path: Path, local: LocalSigner) -> None:
     remote = RemoteSigner(path)
     assert await remote.wallets() == WALLETS
+    assert await remote.first_account() == await local.first_account() != {}
     for request in (
         Asking(ERC20).request(),
         Asking(TRC20, payout_id=13).request(),
@@ -222,6 +226,10 @@ class Broken:
     async def wallets(self) -> Mapping[str, bytes]:
         """Always away."""
         raise SignerAway("its keys are in the safe")
+
+    async def first_account(self) -> Mapping[str, str]:
+        """No seed."""
+        return {}
 
     async def sign(self, request: SigningRequest) -> bytes:
         """Fails with a message that holds a secret."""

@@ -257,6 +257,18 @@ def test_doctor_sees_the_keys(safe: Wallet) -> None:
     assert sound["ok"] is True
     assert "25 accounts are free" in sound["text"]
     assert safe.ask("keys", "show-addresses")["TRC20"] in sound["text"]
+    # Wallets that paid before stay ours. One that still pays waits for workers with these keys.
+    safe.tamper("insert into hot_wallet (chain, address) values ('ERC20', %(address)s)", address=b"H" * 20)
+    safe.tamper("insert into custody_address values ('ERC20', %(address)s, 'hot', 1)", address=b"B" * 20)
+    paying, before = (format_address("ERC20", wallet * 20) for wallet in (b"H", b"B"))
+    until = "paying until workers with these keys start"
+    assert f"; {until}: ERC20 {paying}; before: ERC20 {before}" in keys()["text"]
+    # The accounts are from the seed of another keystore.
+    safe.tamper("update xpub_pool set account_no = 1000 where account_no = 0")
+    safe.tamper("update xpub_pool set account_no = 0 where account_no = 1")
+    stranger = keys()
+    assert "nothing is paid: The keystore here has another seed" in stranger["text"]
+    assert "with the keystore of this database" in stranger["advice"]
     (safe.folder / "keys" / "ERC20.json").chmod(0o644)
     assert "chmod 600" in keys()["text"]
     safe.variables["WALLET_SIGNER_SOCKET"] = str(safe.folder / "nobody.sock")

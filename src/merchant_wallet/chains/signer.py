@@ -66,3 +66,13 @@ class Signer(Protocol):
 
     async def sign(self, request: SigningRequest) -> bytes:
         """The 65 bytes r, s, v. v is 0 or 1, s is in the lower half. Raises SigningRefused, SignerAway."""
+
+
+class SeededSigner(Signer, Protocol):
+    """A signer that tells whose seed it has."""
+
+    async def first_account(self) -> Mapping[str, str]:
+        """The extended public keys of the seed's account 0, by the key's name. They tell whose seed it is.
+
+        Empty without a seed, and from a signer of an older version. Raises SignerAway.
+        """

@@ -19,7 +19,6 @@ import typer
 
 from merchant_wallet.base.chains import CODES
 from merchant_wallet.base.config import NODE_SETTINGS
-from merchant_wallet.base.counted import count_of
 from merchant_wallet.base.settings import Settings
 from merchant_wallet.cli.failures import REFUSED, Failure, explain
 from merchant_wallet.cli.findings import Finding, fetch
@@ -37,7 +36,6 @@ from merchant_wallet.cli.terminal import print_document, show_value
 app = typer.Typer()
 
 MIN_VERSION: Final = 150_000
-MIN_FREE_ACCOUNTS: Final = 20
 REBUILD: Final = (
     "use the distribution's Python, or build one with pyenv and"
     ' PYTHON_CONFIGURE_OPTS="--enable-optimizations --with-lto"; then delete .venv and run `make setup`'
@@ -144,6 +142,7 @@ async def _check_all(data: Path | None) -> AsyncIterator[Finding]:
     from merchant_wallet.cli.cell_checks import check_cells
     from merchant_wallet.cli.cold_checks import check_cold
     from merchant_wallet.cli.hot_wallet_checks import check_hot_wallets
+    from merchant_wallet.cli.keystore_checks import check_keys
     from merchant_wallet.cli.merchant_move_checks import check_merchant_moves
     from merchant_wallet.cli.notification_checks import check_notifications
     from merchant_wallet.cli.screening_checks import check_screening
@@ -167,7 +166,7 @@ async def _check_all(data: Path | None) -> AsyncIterator[Finding]:
         yield await _check_clock(conn)
         if migrations.advice is None:
             yield await _check_master_key(conn, settings)
-            yield await _check_keys(conn, settings)
+            yield await check_keys(conn, settings)
             yield await _check_nodes(settings)
             async for finding in check_hot_wallets(conn, settings):
                 yield finding
@@ -265,29 +264,6 @@ async def _check_master_key(conn: Any, settings: Settings) -> Finding:
     for merchant in {*merchants[:1], *merchants[-1:]}:
         await store.load(conn, keyring, merchant.merchant_id)
     return Finding("master key", "opens the merchants' secrets" if merchants else "there are no secrets yet")
-
-
-async def _check_keys(conn: Any, settings: Settings) -> Finding:
-    from merchant_wallet.base.addresses import format_address
-    from merchant_wallet.base.config import ConfigError
-    from merchant_wallet.chains.signer import SignerAway
-    from merchant_wallet.merchants import xpub_pool
-    from merchant_wallet.processes.signers import open_signer
-
-    if settings.sandbox:
-        return Finding("keys", "the sandbox needs none")
-    try:
-        wallets = await open_signer(settings).wallets()
-    except (ConfigError, SignerAway) as error:
-        return Finding("keys", str(error), "start the signer, or correct its settings")
-    if strangers := await xpub_pool.find_merchants_without_account(conn):
-        text = f"merchants were created in the sandbox and have sandbox addresses: {strangers}"
-        return Finding("keys", text, "use a new database for real money, and create them again there")
-    free = (await xpub_pool.read_size(conn)).free
-    paying = ", ".join(format_address(chain, address) for chain, address in wallets.items())
-    left = count_of(free, "account is", "accounts are")
-    text = f"the hot wallets are {paying}; {left} free for future merchants"
-    return Finding("keys", text, None if free >= MIN_FREE_ACCOUNTS else "run `merchant-wallet keys derive`")
 
 
 async def _check_nodes(settings: Settings) -> Finding:

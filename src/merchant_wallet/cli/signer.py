@@ -11,7 +11,7 @@ from merchant_wallet.cli.options import DataOption
 from merchant_wallet.cli.session import read_settings
 
 if TYPE_CHECKING:
-    from merchant_wallet.chains.signer import Signer
+    from merchant_wallet.chains.signer import SeededSigner
 
 app = typer.Typer()
 
@@ -61,7 +61,7 @@ def signer(
     asyncio.run(_serve(open_local_signer(settings, ask_passphrase(settings)), socket, client_uid))
 
 
-async def _serve(holder: "Signer", path: Path, client_uid: int | None) -> None:
+async def _serve(holder: "SeededSigner", path: Path, client_uid: int | None) -> None:
     from merchant_wallet.chains.keys.signer_socket import SignerServer, SocketTaken
     from merchant_wallet.processes.stop_signals import make_stop_event
     from merchant_wallet.processes.systemd import notify_ready

@@ -217,6 +217,7 @@ async def _sweep(session: Session, chain: str | None, *, again: bool, once: bool
     from merchant_wallet.base import db
     from merchant_wallet.custody.sweeps import store
     from merchant_wallet.observability import logs
+    from merchant_wallet.processes.key_checks import find_sweep_faults
     from merchant_wallet.processes.signers import open_signer
     from merchant_wallet.processes.sweeps import open_sweep_worker
 
@@ -225,9 +226,10 @@ async def _sweep(session: Session, chain: str | None, *, again: bool, once: bool
     chosen = _chosen(session, chain)
     # Log lines must not mix with the answer.
     logs.set_up("warning", session.settings.log_format)
-    worker = await open_sweep_worker(
-        session.settings, partial(db.connect, session.url), open_signer(session.settings)
-    )
+    signer = open_signer(session.settings)
+    if faults := await find_sweep_faults(session.conn, signer):
+        raise Failure(f"Nothing is swept. {' '.join(faults)}")
+    worker = await open_sweep_worker(session.settings, partial(db.connect, session.url), signer)
     try:
         sweepers = {name: worker.sweepers[name] for name in chosen if name in worker.sweepers}
         if not sweepers:

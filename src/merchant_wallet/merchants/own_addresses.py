@@ -10,7 +10,7 @@ Rules:
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from psycopg import AsyncConnection
 
@@ -35,10 +35,24 @@ class Own(StrEnum):
         return self is not Own.DEPOSIT
 
 
+class HotWallet(NamedTuple):
+    """A hot wallet of a chain. `is_current`: the chain pays from it now."""
+
+    chain: str
+    address: bytes
+    is_current: bool
+
+
 async def find(home: Connection, address: bytes) -> Own | None:
     """What an address is or was to us. None if it never was ours. Raises `psycopg.Error`."""
     [(kind,)] = await (await home.execute(_TEXTS["find"], {"address": address})).fetchall()
     return None if kind is None else Own(kind)
+
+
+async def list_hot(home: Connection) -> list[HotWallet]:
+    """The hot wallets of each chain, the present one first. Raises `psycopg.Error`."""
+    rows = await (await home.execute(_TEXTS["list_hot"])).fetchall()
+    return [HotWallet(chain, bytes(address), is_current) for chain, address, is_current in rows]
 
 
 async def list_wallets(home: Connection) -> frozenset[bytes]:

@@ -1,6 +1,7 @@
 """The payout workers: the payer, the worker that cancels nonce gaps, the sweep worker and that of cold money.
 
-Rules: payouts on real chains begin only after a check that chain ids, tokens and clocks fit the settings.
+Rules: payouts on real chains begin only after a check that chain ids, tokens and clocks fit the settings, and
+the keys the database.
 Until then orders wait, each check logs what is wrong, and the other workers run.
 """
 
@@ -22,6 +23,7 @@ from merchant_wallet.custody.network_fees import NetworkFeeWorker
 from merchant_wallet.custody.sweeps.worker import SweepWorker
 from merchant_wallet.processes.base import Base
 from merchant_wallet.processes.cold import open_cold_worker
+from merchant_wallet.processes.key_checks import find_key_faults
 from merchant_wallet.processes.nodes import check_chains, open_chains
 from merchant_wallet.processes.signer_metrics import CountingSigner
 from merchant_wallet.processes.signers import open_signer
@@ -136,17 +138,19 @@ async def open_payout_workers(
         chains: Mapping[str, Chain] = open_sandbox(base, worker_connection)
         check, close_chains, claim_ms = None, None, CLAIM_MS
     else:
-        signer = CountingSigner(open_signer(settings))
+        signer = known_signer = CountingSigner(open_signer(settings))
         real = await open_chains(settings, signer)
         # Sending gas for sweeps uses nonces of the hot wallet. Later payouts wait for these nonces.
         sweeps = await open_sweep_worker(settings, connect, signer)
         chains, claim_ms = real, NODE_CLAIM_MS
 
         async def check() -> list[str]:
-            wrong = await check_chains(real)
-            if not wrong:
-                await enter_wallets(await worker_connection.get(), real)
-            return wrong
+            home = await worker_connection.get()
+            # A keystore that is not this database's must not even make its wallet known.
+            if wrong := [*await find_key_faults(home, known_signer), *await check_chains(real)]:
+                return wrong
+            await enter_wallets(home, real)
+            return []
 
         async def close_chains() -> None:
             for chain in real.values():

@@ -2,19 +2,23 @@
 
 from collections.abc import Mapping
 
-from merchant_wallet.chains.signer import Signer, SigningRefused, SigningRequest
+from merchant_wallet.chains.signer import SeededSigner, SigningRefused, SigningRequest
 
 
 class CountingSigner:
-    """See `chains.signer.Signer`. `refusals` only grows."""
+    """See `chains.signer.SeededSigner`. `refusals` only grows."""
 
-    def __init__(self, signer: Signer) -> None:
+    def __init__(self, signer: SeededSigner) -> None:
         self._signer = signer
         self.refusals = 0
 
     async def wallets(self) -> Mapping[str, bytes]:
         """Each chain's hot wallet."""
         return await self._signer.wallets()
+
+    async def first_account(self) -> Mapping[str, str]:
+        """The extended public keys of the seed's account 0."""
+        return await self._signer.first_account()
 
     async def sign(self, request: SigningRequest) -> bytes:
         """The signature. Raises SigningRefused, SignerAway."""

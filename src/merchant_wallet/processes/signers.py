@@ -14,7 +14,7 @@ from merchant_wallet.chains.keys.keystore import FOLDER, KeystoreError, open_key
 from merchant_wallet.chains.keys.local_signer import LocalSigner
 from merchant_wallet.chains.keys.signer_socket import RemoteSigner
 from merchant_wallet.chains.keys.signing_rules import ChainLimits, SigningRules
-from merchant_wallet.chains.signer import Signer
+from merchant_wallet.chains.signer import SeededSigner
 
 NO_SIGNER = (
     "Nothing can be paid without a signer: set WALLET_KEYSTORE_PASSPHRASE_FILE for a keystore in the data "
@@ -29,7 +29,7 @@ def require_signer(settings: Settings) -> None:
         raise ConfigError(NO_SIGNER)
 
 
-def open_signer(settings: Settings) -> Signer:
+def open_signer(settings: Settings) -> SeededSigner:
     """The signer of the worker side. Raises ConfigError, KeystoreError."""
     if settings.signer_socket is not None:
         return RemoteSigner(settings.signer_socket)

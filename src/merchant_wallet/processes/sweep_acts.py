@@ -37,6 +37,7 @@ from merchant_wallet.custody.sweeps.survey import survey
 from merchant_wallet.custody.sweeps.worker import SweepsFailed, SweepWorker
 from merchant_wallet.processes.base import Base
 from merchant_wallet.processes.cell_connections import CellAway, CellConnections
+from merchant_wallet.processes.key_checks import find_sweep_faults
 from merchant_wallet.processes.signers import open_signer
 from merchant_wallet.processes.sweeps import make_sweep_policy, open_reading_sweepers, open_sweep_worker
 
@@ -72,9 +73,12 @@ class SweepActs:
         """Move what is worth it to the hot wallet, and finish earlier sweeps of the chain."""
         chain = self._require_real(running)
         try:
-            worker = await open_sweep_worker(
-                self._base.settings, self._connect, open_signer(self._base.settings)
-            )
+            signer = open_signer(self._base.settings)
+            async with await self._connect() as home:
+                faults = await find_sweep_faults(home, signer)
+            if faults:
+                raise ActFailed(" ".join(faults))
+            worker = await open_sweep_worker(self._base.settings, self._connect, signer)
         except (ConfigError, SignerAway) as error:
             raise ActFailed(str(error)) from error
         try:

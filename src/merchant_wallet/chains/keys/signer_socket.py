@@ -20,7 +20,7 @@ from typing import Final
 import msgspec
 import structlog
 
-from merchant_wallet.chains.signer import Signer, SignerAway, SigningRefused, SigningRequest
+from merchant_wallet.chains.signer import SeededSigner, SignerAway, SigningRefused, SigningRequest
 
 MAX_FRAME_BYTES: Final = 65_536
 TIMEOUT_S: Final = 10.0
@@ -43,9 +43,10 @@ class SignRequest(msgspec.Struct, frozen=True, tag="sign"):
 
 
 class Wallets(msgspec.Struct, frozen=True, tag="wallets"):
-    """The hot wallets' addresses by chain."""
+    """The hot wallets' addresses by chain, and the seed's account 0. Older programs don't know the latter."""
 
     wallets: dict[str, bytes]
+    first_account: dict[str, str] = {}
 
 
 class Signature(msgspec.Struct, frozen=True, tag="signature"):
@@ -72,7 +73,7 @@ class SocketTaken(Exception):
 class SignerServer:
     """Serves a signer to processes of the same user, and of one other named user."""
 
-    def __init__(self, signer: Signer, path: Path, client_uid: int | None = None) -> None:
+    def __init__(self, signer: SeededSigner, path: Path, client_uid: int | None = None) -> None:
         self._signer = signer
         self._path = path
         self._client_uid = client_uid
@@ -137,7 +138,8 @@ class SignerServer:
         answer: Answer
         try:
             if isinstance(request, WalletsRequest):
-                answer = Wallets(dict(await self._signer.wallets()))
+                wallets = dict(await self._signer.wallets())
+                answer = Wallets(wallets, dict(await self._signer.first_account()))
             else:
                 answer = Signature(await self._signer.sign(request.request))
         except (SigningRefused, SignerAway) as error:
@@ -158,9 +160,16 @@ class RemoteSigner:
 
     async def wallets(self) -> Mapping[str, bytes]:
         """The hot wallets that the signer has keys for. Raises SignerAway."""
+        return (await self._ask_wallets()).wallets
+
+    async def first_account(self) -> Mapping[str, str]:
+        """The extended public keys of the seed's account 0. Raises SignerAway."""
+        return (await self._ask_wallets()).first_account
+
+    async def _ask_wallets(self) -> Wallets:
         answer = await self._ask(WalletsRequest())
         if isinstance(answer, Wallets):
-            return answer.wallets
+            return answer
         raise SignerAway(_cause_of(answer))
 
     async def sign(self, request: SigningRequest) -> bytes:

@@ -1,0 +1,54 @@
+"""Whether a signer's keys are this database's. It is asked before anything of a signer is taken or paid.
+
+Rules:
+- The database's deposit addresses come from one seed. A keystore with another seed is another service's.
+- A keystore with the right seed may bring another hot wallet.
+- A keystore without a seed pays with the hot wallet that is known. It brings no other one, because nothing
+  shows whose it is.
+- Without accounts in the database there is nothing to compare.
+- Only a worker that pays makes a hot wallet known. Sweeps go to the one that is known.
+"""
+
+from typing import Final
+
+from merchant_wallet.base.addresses import format_address
+from merchant_wallet.chains.signer import SeededSigner
+from merchant_wallet.merchants import own_addresses, xpub_pool
+from merchant_wallet.merchants.own_addresses import Connection
+
+OTHER_SEED: Final = (
+    "The keystore here has another seed than the one that this database's deposit addresses come from."
+    " Use the keystore of this database."
+)
+NO_SEED: Final = (
+    "The keystore has no seed, which would show that it belongs to this database: copy seed.json of the old"
+    " keystore into it."
+)
+NOT_YET: Final = "The workers with this key must take over first."
+
+
+async def find_key_faults(home: Connection, signer: SeededSigner) -> list[str]:
+    """Sentences about keys that are not this database's. Empty if all fit. Raises SignerAway."""
+    edges = await xpub_pool.find_first_and_last(home)
+    # `keys derive` begins with account 0.
+    if not edges or edges[0].account_no != 0:
+        return []
+    if account := dict(await signer.first_account()):
+        return [] if account == edges[0].xpubs else [OTHER_SEED]
+    return await _find_other_wallets(home, signer, NO_SEED)
+
+
+async def find_sweep_faults(home: Connection, signer: SeededSigner) -> list[str]:
+    """The same about keys to sweep with: sweeps would go to the signer's wallet. Raises SignerAway."""
+    return await find_key_faults(home, signer) or await _find_other_wallets(home, signer, NOT_YET)
+
+
+async def _find_other_wallets(home: Connection, signer: SeededSigner, why: str) -> list[str]:
+    """The hot wallets of the signer that are others than the known ones."""
+    known = {one.chain: one.address for one in await own_addresses.list_hot(home) if one.is_current}
+    return [
+        f"The hot wallet of {chain} is {format_address(chain, known[chain])}, and the key here is that of"
+        f" {format_address(chain, wallet)}. {why}"
+        for chain, wallet in (await signer.wallets()).items()
+        if known.get(chain, wallet) != wallet
+    ]
