@@ -132,6 +132,7 @@ RUN_BY: Final[Mapping[str, tuple[Side, ...]]] = {
     "sub_users/profile.sql": WEB,
     "sub_users/sessions.sql": BOTH,
     "sub_users/controls.sql": WEB,
+    "custody/earlier_payouts.sql": WORKER,
     "custody/cold/counting.sql": WORKER,
     "custody/cold/transfers.sql": BOTH,
     "custody/cold/wallets.sql": BOTH,

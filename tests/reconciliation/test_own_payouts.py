@@ -73,6 +73,34 @@ def test_a_test_withdrawal_before_the_registration_is_a_line_or_counted_with_wha
     in_reconciliation(scenario)
 
 
+@pytest.mark.parametrize("is_searched", [False, True])
+def test_a_test_withdrawal_to_the_next_hot_wallet_is_a_line_once_that_pays(
+    in_reconciliation: InReconciliation, is_searched: bool
+) -> None:
+    async def scenario(scene: ReconciliationScene) -> None:
+        await scene.fund(100 * COIN)
+        order_id, tx_hash = await scene.sign(5 * COIN)
+        # A replaced transfer that never came to anything.
+        await scene.deposits.rows(
+            "insert into payout_signed values (%s, %s, 2, 'raw', 'replaced', 0, 0)", SHOP, order_id
+        )
+        await scene.deposits.rows("update payout_reservation set recipient = %s, ended_no = 1", PAID_TO)
+        scene.chain.put((HOT, PAID_TO, 5 * COIN), tx_hash=tx_hash)
+        await scene.settle(order_id, tx_hash)
+        if is_searched:
+            assert await scene.lines() == {}
+        await open_wallet(scene.deposits.connection, "ERC20", PAID_TO, scene.deposits.clock())
+        for _ in range(2):
+            line = await find_line(scene)
+            assert (line["kind"], line["effect"]) == (LINE, "5")
+            [named] = line["movements"]
+            assert (named["txHash"], named["orderId"]) == (tx_hash, order_id)
+        await scene.record("IN", 5 * COIN, tx_hash)
+        assert await scene.lines() == {}
+
+    in_reconciliation(scenario)
+
+
 def test_what_moves_between_our_wallets_for_no_order_still_needs_no_line(
     in_reconciliation: InReconciliation,
 ) -> None:

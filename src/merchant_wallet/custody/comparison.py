@@ -94,6 +94,7 @@ class JudgedMovement(msgspec.Struct, frozen=True, gc=False):
 
     `at_hot`: our end is a hot or cold wallet. `is_held`: it is a deposit that waits for a person.
     `is_recorded`: an operator's record explains it, until that is corrected.
+    `is_settled`: it is the transfer that settled its order.
     """
 
     movement: Movement
@@ -102,6 +103,7 @@ class JudgedMovement(msgspec.Struct, frozen=True, gc=False):
     order_status: int | None = None
     is_held: bool = False
     is_recorded: bool = False
+    is_settled: bool = False
 
 
 class Waiting(msgspec.Struct, frozen=True):

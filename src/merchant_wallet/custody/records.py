@@ -257,7 +257,9 @@ async def judge_movements(
         is_booked = in_book or by_operator
         order = None if order_status is None else (key[0], key[1])
         named = msgspec.structs.replace(each, order=order)
-        judged.append(JudgedMovement(named, at_hot, is_booked, order_status, deposit == HELD, by_operator))
+        judged.append(
+            JudgedMovement(named, at_hot, is_booked, order_status, deposit == HELD, by_operator, is_settled)
+        )
     return judged
 
 

@@ -41,6 +41,7 @@ from merchant_wallet.custody.comparison import (
     compare,
     list_remainders,
 )
+from merchant_wallet.custody.earlier_payouts import find_earlier_payouts
 from merchant_wallet.custody.records import Balances
 from merchant_wallet.custody.report import (
     Document,
@@ -176,6 +177,9 @@ class Reconciler:
                 log.info("searching", chain=name, block=last, blocks_left=final.number - last)
         if after >= final.number and scanned is None:
             await self._store_transfers(databases, name, [], final.number)
+        earlier = await find_earlier_payouts(databases, name)
+        async with home.transaction():
+            await records.write_movements(home, name, earlier, after, now)
         return final
 
     async def _survey(
