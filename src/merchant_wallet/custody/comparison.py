@@ -264,8 +264,11 @@ def find_inner_hashes(
     transfers: Iterable[TokenTransfer], wallets: Set[bytes], deposits: Set[bytes]
 ) -> list[str]:
     """The transactions that move something from an address of ours to a hot or cold wallet."""
-    ours = wallets | deposits
-    return [each.tx_hash for each in transfers if each.recipient in wallets and each.sender in ours]
+    return [
+        each.tx_hash
+        for each in transfers
+        if each.recipient in wallets and (each.sender in wallets or each.sender in deposits)
+    ]
 
 
 def find_movements(
