@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.docs.test_field_tables import merchant
+from tests.waits import eventually
 from tests.withdrawals.conftest import ERC20_ADDRESS, MERCHANT_ID
 
 from merchant_wallet.api.operation import OperationContext
@@ -13,6 +14,7 @@ from merchant_wallet.base.addresses import format_address, parse_address
 from merchant_wallet.base.codes import ADDRESS_UNUSABLE, CHAIN_UNSUPPORTED, Refused
 from merchant_wallet.chains.protocol import Transfer
 from merchant_wallet.custody.cold import wallets as cold_wallets
+from merchant_wallet.custody.cold.two_person_changes import ColdRefused, set_address
 from merchant_wallet.merchants import own_addresses
 from merchant_wallet.merchants.addresses import write_issued
 from merchant_wallet.merchants.own_addresses import Own
@@ -111,6 +113,40 @@ def test_a_wallet_that_becomes_ours_right_before_the_reservation_gets_nothing(in
             assert await shop.pay(shop.payer(chain), order) == 6
         assert chain.built == []
         assert await shop.rows("select count(*) from payout_reservation") == [(0,)]
+
+    in_shop(scenario)
+
+
+def test_a_reservation_waits_for_a_registration_under_way_and_then_reserves_nothing(
+    in_shop: "InShop",
+) -> None:
+    async def scenario(shop: "Shop") -> None:
+        chain = shop.scripted()
+        waits = (
+            "select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
+        )
+        await open_wallet(shop.connection, "ERC20", chain.wallet, shop.clock())
+        order, payer = await shop.order(), shop.payer(chain)
+        after = {"coldWallet": ERC20_ADDRESS}
+        async with await shop.connect() as beside:
+
+            async def is_blocked() -> bool:
+                return await (await beside.execute(waits)).fetchone() is not None
+
+            async with shop.connection.transaction():
+                await set_address(shop.connection, "ERC20", after, {"ERC20": TOKEN}, shop.clock())
+                turning = asyncio.create_task(shop.turn(payer))
+                await eventually(is_blocked)
+            await turning
+        assert await shop.pay(payer, order) == 6
+        assert chain.built == []
+        # The other way round: what is reserved is not registered.
+        other = await shop.order(address="0x" + OTHER.hex())
+        await shop.turn(payer)
+        assert [one.payout_id for one in chain.built] == [other.order_id]
+        later = {"coldWallet": format_address("ERC20", OTHER)}
+        with pytest.raises(ColdRefused, match="An order to that address is open"):
+            await set_address(shop.connection, "ERC20", later, {"ERC20": TOKEN}, shop.clock())
 
     in_shop(scenario)
 
