@@ -227,7 +227,7 @@ async def _sweep(session: Session, chain: str | None, *, again: bool, once: bool
     # Log lines must not mix with the answer.
     logs.set_up("warning", session.settings.log_format)
     signer = open_signer(session.settings)
-    if faults := await find_sweep_faults(session.conn, signer):
+    if faults := await find_sweep_faults(session.conn, signer, chosen):
         raise Failure(f"Nothing is swept. {' '.join(faults)}")
     worker = await open_sweep_worker(session.settings, partial(db.connect, session.url), signer)
     try:

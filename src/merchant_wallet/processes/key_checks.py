@@ -6,12 +6,14 @@ Rules:
 - A keystore without a seed pays with the hot wallet that is known. It brings no other one, because nothing
   shows whose it is.
 - Without accounts in the database there is nothing to compare.
-- Only a worker that pays makes a hot wallet known. Sweeps go to the one that is known.
+- Sweeps go to the hot wallet that is known.
 """
 
+from collections.abc import Collection
 from typing import Final
 
 from merchant_wallet.base.addresses import format_address
+from merchant_wallet.base.chains import CODES
 from merchant_wallet.chains.signer import SeededSigner
 from merchant_wallet.merchants import own_addresses, xpub_pool
 from merchant_wallet.merchants.own_addresses import Connection
@@ -38,17 +40,20 @@ async def find_key_faults(home: Connection, signer: SeededSigner) -> list[str]:
     return await _find_other_wallets(home, signer, NO_SEED)
 
 
-async def find_sweep_faults(home: Connection, signer: SeededSigner) -> list[str]:
-    """The same about keys to sweep with: sweeps would go to the signer's wallet. Raises SignerAway."""
-    return await find_key_faults(home, signer) or await _find_other_wallets(home, signer, NOT_YET)
+async def find_sweep_faults(home: Connection, signer: SeededSigner, chains: Collection[str]) -> list[str]:
+    """The same about keys to sweep these chains with: sweeps go to the signer's wallet. Raises SignerAway."""
+    faults = await find_key_faults(home, signer)
+    return faults or await _find_other_wallets(home, signer, NOT_YET, chains)
 
 
-async def _find_other_wallets(home: Connection, signer: SeededSigner, why: str) -> list[str]:
+async def _find_other_wallets(
+    home: Connection, signer: SeededSigner, why: str, chains: Collection[str] = CODES
+) -> list[str]:
     """The hot wallets of the signer that are others than the known ones."""
     known = {one.chain: one.address for one in await own_addresses.list_hot(home) if one.is_current}
     return [
         f"The hot wallet of {chain} is {format_address(chain, known[chain])}, and the key here is that of"
         f" {format_address(chain, wallet)}. {why}"
         for chain, wallet in (await signer.wallets()).items()
-        if known.get(chain, wallet) != wallet
+        if chain in chains and known.get(chain, wallet) != wallet
     ]

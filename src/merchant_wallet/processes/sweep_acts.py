@@ -75,7 +75,7 @@ class SweepActs:
         try:
             signer = open_signer(self._base.settings)
             async with await self._connect() as home:
-                faults = await find_sweep_faults(home, signer)
+                faults = await find_sweep_faults(home, signer, [chain])
             if faults:
                 raise ActFailed(" ".join(faults))
             worker = await open_sweep_worker(self._base.settings, self._connect, signer)
