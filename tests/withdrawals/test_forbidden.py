@@ -19,7 +19,7 @@ from merchant_wallet.merchants import own_addresses
 from merchant_wallet.merchants.addresses import write_issued
 from merchant_wallet.merchants.own_addresses import Own
 from merchant_wallet.withdrawals.forbidden import ForbiddenAddresses
-from merchant_wallet.withdrawals.hot_wallet_store import open_wallet
+from merchant_wallet.withdrawals.hot_wallet_store import WalletMoved, open_wallet
 
 if TYPE_CHECKING:
     from tests.withdrawals.conftest import InShop, Shop
@@ -62,6 +62,9 @@ def test_a_former_wallet_is_forbidden_for_ever_and_a_deposit_address_is_not(in_s
         assert [address in forbidden for address in wallets] == [True, True, True, False, False]
         kinds = [await own_addresses.find(shop.connection, address) for address in wallets]
         assert kinds == [Own.HOT, Own.HOT, Own.COLD, Own.DEPOSIT, None]
+        for other, kind in ((COLD, Own.COLD), (DEPOSIT, Own.DEPOSIT)):
+            with pytest.raises(WalletMoved, match=f"a {kind} of the platform: use another key"):
+                await open_wallet(shop.connection, "ERC20", other, shop.clock())
         # The audit log says which wallet paid from when on.
         first, second = (format_address("ERC20", wallet) for wallet in (WALLET, OTHER))
         assert await shop.rows(

@@ -16,6 +16,8 @@ from merchant_wallet.audit import records as audit
 from merchant_wallet.base.addresses import format_address
 from merchant_wallet.base.counted import count_of
 from merchant_wallet.base.db import Queries
+from merchant_wallet.merchants import own_addresses
+from merchant_wallet.merchants.own_addresses import Own
 
 QUERIES: Final = Queries(Path(__file__).with_name("hot_wallet_store.sql"))
 TEXTS: Final = {name: query.text.encode() for name, query in QUERIES.items()}
@@ -69,13 +71,19 @@ def has_moved(chain: str, wallet: bytes) -> WalletMoved:
 async def open_wallet(connection: AsyncConnection, chain: str, wallet: bytes, now_ms: int) -> None:
     """Make a wallet the chain's hot wallet, and record that. It is an address of ours from then on.
 
-    Raises WalletMoved while payouts of another one are open.
+    Raises WalletMoved while payouts of another one are open, and if it is a cold wallet or a deposit address.
     """
     values = {"chain": chain, "wallet": wallet, "now_ms": now_ms}
     async with connection.transaction():
         before = await _find(connection, chain)
         if before is not None and before.address == wallet:
             return
+        own = await own_addresses.find(connection, wallet)
+        if own is not None and own is not Own.HOT:
+            here = format_address(chain, wallet)
+            raise WalletMoved(
+                f"the key here is that of {here}, which is a {own} of the platform: use another"
+            )
         if await (await connection.execute(TEXTS["open_wallet"], values)).fetchone():
             await audit.append(
                 connection,
