@@ -81,9 +81,7 @@ async def open_wallet(connection: AsyncConnection, chain: str, wallet: bytes, no
         own = await own_addresses.find(connection, wallet)
         if own is not None and own is not Own.HOT:
             here = format_address(chain, wallet)
-            raise WalletMoved(
-                f"the key here is that of {here}, which is a {own} of the platform: use another"
-            )
+            raise WalletMoved(f"the key here is that of {here}, a {own} of the platform: use another key")
         if await (await connection.execute(TEXTS["open_wallet"], values)).fetchone():
             await audit.append(
                 connection,
