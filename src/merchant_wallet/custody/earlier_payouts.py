@@ -3,8 +3,8 @@
 Rules:
 - A search finds only what moves after an address is ours. These payouts were searched before, when the
   recipient was a stranger's. So home's reservations tell of them.
-- Only what settled its order counts, and nothing that a search has found. What a person has recorded is judged
-  as any other movement.
+- Only what settled its order counts, and nothing that a search has found. What a person has recorded is
+  judged as any other movement.
 - A cold wallet needs none of this: it counts with what it held.
 """
 
