@@ -10,6 +10,7 @@ from tests.withdrawals.conftest import ERC20_ADDRESS, MERCHANT_ID
 
 from merchant_wallet.api.operation import OperationContext
 from merchant_wallet.api.operations.withdrawals import CREATE
+from merchant_wallet.audit.records import Author
 from merchant_wallet.base.addresses import format_address, parse_address
 from merchant_wallet.base.codes import ADDRESS_UNUSABLE, CHAIN_UNSUPPORTED, Refused
 from merchant_wallet.chains.protocol import Transfer
@@ -130,14 +131,15 @@ def test_a_reservation_waits_for_a_registration_under_way_and_then_reserves_noth
         )
         await open_wallet(shop.connection, "ERC20", chain.wallet, shop.clock())
         order, payer = await shop.order(), shop.payer(chain)
-        after = {"coldWallet": ERC20_ADDRESS}
+        author, none = Author("ann", "test", shop.clock()), {"coldWallet": None}
+        change = none, {"coldWallet": ERC20_ADDRESS}
         async with await shop.connect() as beside:
 
             async def is_blocked() -> bool:
                 return await (await beside.execute(waits)).fetchone() is not None
 
             async with shop.connection.transaction():
-                await set_address(shop.connection, "ERC20", after, {"ERC20": TOKEN}, shop.clock())
+                await set_address(shop.connection, author, "ERC20", change, {"ERC20": TOKEN})
                 turning = asyncio.create_task(shop.turn(payer))
                 await eventually(is_blocked)
             await turning
@@ -147,9 +149,9 @@ def test_a_reservation_waits_for_a_registration_under_way_and_then_reserves_noth
         other = await shop.order(address="0x" + OTHER.hex())
         await shop.turn(payer)
         assert [one.payout_id for one in chain.built] == [other.order_id]
-        later = {"coldWallet": format_address("ERC20", OTHER)}
+        later = none, {"coldWallet": format_address("ERC20", OTHER)}
         with pytest.raises(ColdRefused, match="An order to that address is open"):
-            await set_address(shop.connection, "ERC20", later, {"ERC20": TOKEN}, shop.clock())
+            await set_address(shop.connection, author, "ERC20", later, {"ERC20": TOKEN})
 
     in_shop(scenario)
 

@@ -147,12 +147,12 @@ async def set_address(
 ) -> None:
     """Register or retire a cold wallet, from a proposal's `before` and `after`. Raises ColdRefused."""
     text = facts[1]["coldWallet"]
-    await wallets.lock_hot(conn)
-    await describe_address(conn, chain, text, tokens[chain])
-    if await store.find_open(conn, chain) is not None:
-        raise ColdRefused(ColdRefusal.UNDER_WAY)
-    address = None if text is None else parse_address(chain, text)
     async with conn.transaction():
+        await wallets.lock_hot(conn)
+        await describe_address(conn, chain, text, tokens[chain])
+        if await store.find_open(conn, chain) is not None:
+            raise ColdRefused(ColdRefusal.UNDER_WAY)
+        address = None if text is None else parse_address(chain, text)
         await wallets.set_current(conn, chain, address, author.at_ms)
         await _record(conn, author, ADDRESS, chain, facts)
 
