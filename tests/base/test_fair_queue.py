@@ -104,3 +104,23 @@ def test_owners_with_nothing_waiting_leave_nothing_behind(count: int) -> None:
 
 def test_an_empty_queue_has_no_next_piece() -> None:
     assert RoundRobin(owner_of).take(8) == []
+
+
+@given(st.lists(owners, max_size=60))
+def test_while_all_are_ready_the_turns_are_the_same(put: list[Owner]) -> None:
+    queue, same = RoundRobin(owner_of), RoundRobin(owner_of)
+    for number, owner in enumerate(put):
+        queue.append((owner, number))
+        same.append((owner, number))
+    assert [queue.take_ready(lambda _: True) for _ in put] == same.take(len(put))
+    assert (queue.take_ready(lambda _: True), len(queue), queue._waiting, queue._members) == (None, 0, {}, {})
+
+
+def test_who_is_not_ready_keeps_its_turn() -> None:
+    queue = RoundRobin(owner_of)
+    for owner in (("a", "x"), ("a", "y"), ("b", ""), ("a", "x"), ("c", "")):
+        queue.append((owner, 0))
+    taken = [queue.take_ready(lambda owner: owner != ("a", "x")) for _ in range(4)]
+    assert [one and owner_of(one) for one in taken] == [("a", "y"), ("b", ""), ("c", ""), None]
+    queue.append((("b", ""), 0))
+    assert [owner_of(piece) for piece in queue.take(2)] == [("a", "x"), ("b", "")]

@@ -94,10 +94,25 @@ class RoundRobin(Generic[T]):
             self._order.clear()
         return taken
 
+    def take_ready(self, is_ready: Callable[[Owner], bool]) -> T | None:
+        """The next piece of the first owner in turn who is ready. The others keep their turn."""
+        for group in self._order:
+            for owner in self._members[group]:
+                if is_ready(owner):
+                    self._order.remove(group)
+                    self._members[group].remove(owner)
+                    self._count -= 1
+                    return self._pass_on(owner)
+        return None
+
     def _take_turn(self) -> T:
         group = self._order.popleft()
+        return self._pass_on(self._members[group].popleft())
+
+    def _pass_on(self, owner: Owner) -> T:
+        """The next piece of an owner who was taken out of the order. Its next turn comes last."""
+        group = owner[0]
         members = self._members[group]
-        owner = members.popleft()
         waiting = self._waiting[owner]
         work = waiting.popleft()
         if waiting:
