@@ -38,7 +38,11 @@ def open_shop(platform: Platform) -> Customer:
     shop = customer.shop
     digest = platform.operate(
         lambda conn: brand.add_logo(
-            conn, shop.merchant_id, draw_leaf(), actor="merchant:mei", at_ms=platform.clock()
+            conn,
+            shop.merchant_id,
+            brand.encode_logo(draw_leaf()),
+            actor="merchant:mei",
+            at_ms=platform.clock(),
         )
     )
     shop.change(brand_colour=COLOUR, brand_logo=digest, customer_url="https://shop.example/wallet")

@@ -44,7 +44,7 @@ def test_a_picture_becomes_a_png_with_its_pixels_alone(kind: str) -> None:
     text = PngImagePlugin.PngInfo()
     text.add_text("Comment", "<script>alert(1)</script>")
     upload = draw(kind, **({"pnginfo": text} if kind == "PNG" else {"comment": b"<script>"}))
-    stored = encode_logo(upload + b"<html><script>alert(2)</script>")
+    stored = bytes(encode_logo(upload + b"<html><script>alert(2)</script>"))
     assert b"script" in upload
     assert b"script" not in stored
     assert set(chunks(stored)) == {b"IHDR", b"IDAT", b"IEND"}
@@ -112,6 +112,15 @@ def test_a_picture_in_a_thousand_scans_is_refused_before_it_is_decoded() -> None
     assert encode_logo(repeat_last_scan(jpeg, 10))
     with pytest.raises(LogoRefused, match="Save it again as PNG"):
         encode_logo(repeat_last_scan(jpeg, 1000))
+
+
+def test_a_large_picture_in_many_scans_is_refused_before_it_is_decoded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    jpeg = draw("JPEG", size=(3000, 3000), progressive=True)
+    monkeypatch.setattr(Image.Image, "convert", lambda *_: pytest.fail("it was decoded"))
+    with pytest.raises(LogoRefused, match="Save it again as PNG"):
+        encode_logo(repeat_last_scan(jpeg, 20))
 
 
 def test_an_icon_is_square_and_leaves_room_to_be_cut_round() -> None:

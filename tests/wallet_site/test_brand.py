@@ -22,7 +22,9 @@ CUSTOMER_URL = "https://shop.example/wallet"
 def dress(platform: Platform, shop: Shop) -> str:
     """Give a shop a colour, a logo and a page of its own. Returns the logo's digest."""
     digest = platform.operate(
-        lambda conn: brand.add_logo(conn, shop.merchant_id, draw(), actor="cli:ann", at_ms=platform.clock())
+        lambda conn: brand.add_logo(
+            conn, shop.merchant_id, brand.encode_logo(draw()), actor="cli:ann", at_ms=platform.clock()
+        )
     )
     shop.change(brand_colour="#8a1538", brand_logo=digest, customer_url=CUSTOMER_URL)
     return str(digest)

@@ -54,7 +54,7 @@ def test_no_page_sends_anyone_elsewhere(url: str) -> None:
 
 def test_a_page_bears_its_session_s_token_never_spelled_the_same() -> None:
     responses, token = make_answers(), make_token(b"key", "session")
-    pages = {bytes(responses.page("page.html", Language.EN, {"csrf": token}).body) for _ in range(2)}
+    pages = {responses.render("page.html", Language.EN, csrf=token).encode() for _ in range(2)}
     assert len(pages) == 2
     for page in pages:
         given = page.removeprefix(b"<p>").removesuffix(b"</p>")

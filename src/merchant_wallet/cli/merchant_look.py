@@ -76,6 +76,7 @@ async def _store_logo(session: Session, merchant_id: int, logo: str) -> str:
         return "none"
     upload = _read_picture(logo, brand.MAX_UPLOAD_BYTES)
     try:
-        return await brand.add_logo(session.conn, merchant_id, upload, actor=find_actor(), at_ms=now_ms())
+        content = brand.encode_logo(upload)
+        return await brand.add_logo(session.conn, merchant_id, content, actor=find_actor(), at_ms=now_ms())
     except brand.LogoRefused as refused:
         raise Failure(str(refused), REFUSED) from None

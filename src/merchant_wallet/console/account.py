@@ -17,6 +17,7 @@ from merchant_wallet.console.request import (
     Connection,
     ConsoleRequest,
     Page,
+    PoolName,
 )
 from merchant_wallet.console.return_path import read_return_path
 from merchant_wallet.operators import access, attempts, authentication, records, sessions
@@ -173,9 +174,9 @@ def _subject(request: ConsoleRequest) -> str:
 ROUTES: Final = (
     Page(ACCOUNT, show_account, None),
     Page(OWN_PASSWORD, show_password_form, None),
-    Page(OWN_PASSWORD, change_password, None, POST, keeps_form=False),
+    Page(OWN_PASSWORD, change_password, None, POST, keeps_form=False, pool=PoolName.PASSWORDS),
     Page(f"{ACCOUNT}/sessions/end", end_session, None, POST),
     Page(f"{ACCOUNT}/sessions/end-others", end_sessions, None, POST),
-    Page(f"{ACCOUNT}/recovery-codes", renew_codes, None, POST, keeps_form=False),
+    Page(f"{ACCOUNT}/recovery-codes", renew_codes, None, POST, keeps_form=False, pool=PoolName.PASSWORDS),
     Page(f"{ACCOUNT}/look", set_preferences, None, POST),
 )

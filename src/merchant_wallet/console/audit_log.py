@@ -27,7 +27,7 @@ from merchant_wallet.console.audit_words import (
     say_subject,
 )
 from merchant_wallet.console.filter_values import find_scope, read_day, read_end
-from merchant_wallet.console.request import Connection, ConsoleRequest, Page, read_id
+from merchant_wallet.console.request import Connection, ConsoleRequest, Page, Work, read_id
 from merchant_wallet.console.tables import read_state
 from merchant_wallet.operators.roles import Right
 from merchant_wallet.reporting.merchants import read_names
@@ -99,7 +99,7 @@ async def show_entry(request: ConsoleRequest, conn: Connection) -> Response:
     return request.page("console/audit_entry.html", active="audit", row=row)
 
 
-async def verify_log(request: ConsoleRequest, conn: Connection) -> Response:
+async def verify_log(request: ConsoleRequest) -> Response:
     """Hash the whole log again and show the result."""
     if _verifying.locked():
         raise HTTPException(503, headers={"retry-after": str(RETRY_AFTER_S)})
@@ -154,6 +154,6 @@ def _read_number(text: str | None) -> int | None:
 
 ROUTES: Final = (
     Page(AUDIT, show_log, Right.READ_AUDIT),
-    Page(f"{AUDIT}/verify", verify_log, Right.READ_AUDIT),
+    Page(f"{AUDIT}/verify", Work(verify_log), Right.READ_AUDIT),
     Page(f"{AUDIT}/{{audit_no:int}}", show_entry, Right.READ_AUDIT),
 )

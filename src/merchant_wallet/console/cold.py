@@ -43,7 +43,6 @@ from merchant_wallet.custody.cold.wallets import ColdWallet, HotFunds
 from merchant_wallet.operators.roles import Right
 from merchant_wallet.reporting import orders
 from merchant_wallet.web.languages import N_
-from merchant_wallet.web.qr import draw_qr
 
 COLD: Final = "/console/cold"
 ONE: Final = f"{COLD}/transfers/{{transfer_id:int}}"
@@ -257,7 +256,7 @@ async def _show_transfer(
         sender=format_address(one.chain, one.sender),
         recipient=format_address(one.chain, one.transfer.recipient),
         document=document,
-        qr=draw_qr(unsigned) if 0 < len(unsigned) <= MAX_QR_CHARS else None,
+        qr_text=unsigned if len(unsigned) <= MAX_QR_CHARS else "",
         form_state=form_state,
     )
 

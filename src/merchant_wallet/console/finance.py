@@ -5,6 +5,7 @@ says so. PDFs are built in a thread.
 """
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Final
 
 from starlette.exceptions import HTTPException
@@ -36,6 +37,7 @@ from merchant_wallet.web.kinds import name_account_kind, name_kind
 from merchant_wallet.web.languages import N_
 from merchant_wallet.web.pdf.document import Document, DocumentTooLong
 from merchant_wallet.web.pdf.download import PdfDownload
+from merchant_wallet.web.responses import RenderedLate
 
 FINANCE: Final = "/console/finance"
 SOLVENCY: Final = f"{FINANCE}/solvency"
@@ -208,9 +210,9 @@ async def send_solvency(request: ConsoleRequest, conn: Connection) -> Response:
         raise HTTPException(404) from None
     days = await solvency.list_solvency(conn, request.cells, period, request.context.chains)
     _check_complete(request)
-    text = render_solvency(days, request.translate)
     name = f"solvency-{period.name.replace('..', '-')}.csv"
-    return Response(text.encode(), headers=_file_headers(request, name, CONTENT_TYPE))
+    headers = _file_headers(request, name, CONTENT_TYPE)
+    return RenderedLate(partial(render_solvency, days, request.translate), headers=headers)
 
 
 def _read_days(request: ConsoleRequest) -> Period:
@@ -241,10 +243,8 @@ def _list_notes(request: ConsoleRequest, report: Report) -> list[str]:
 async def send_report_csv(request: ConsoleRequest, conn: Connection) -> Response:
     """The report as CSV: every account, opening balance, kinds of movements, closing balance."""
     asked, report = await _read_file(request, conn)
-    text = render_report(report, request.translate)
-    return Response(
-        text.encode(), headers=_file_headers(request, f"report-{asked.file_name}.csv", CONTENT_TYPE)
-    )
+    headers = _file_headers(request, f"report-{asked.file_name}.csv", CONTENT_TYPE)
+    return RenderedLate(partial(render_report, report, request.translate), headers=headers)
 
 
 async def send_statement(request: ConsoleRequest, conn: Connection) -> Response:

@@ -41,7 +41,7 @@ from merchant_wallet.console.rates import (
     refill_unproposed,
 )
 from merchant_wallet.console.rates import change as change_line
-from merchant_wallet.console.request import POST, Connection, ConsoleRequest, Page
+from merchant_wallet.console.request import POST, Connection, ConsoleRequest, Page, PoolName
 from merchant_wallet.exchange import rates
 from merchant_wallet.exchange.rates import DIRECTIONS, EffectiveRate, RateLine, RateRefused
 from merchant_wallet.exchange.rates import ONE as LOOP_LIMIT
@@ -190,7 +190,7 @@ async def _describe_arbitrage(
 
 ROUTES: Final = (
     Page(f"{ONE}/rates", show_rates, Right.READ),
-    Page(f"{ONE}/rates", change_rate, Right.SET_RATE, POST),
+    Page(f"{ONE}/rates", change_rate, Right.SET_RATE, POST, pool=PoolName.SAFETY),
     Page(f"{ONE}/fees", change_fees, Right.CHANGE_MERCHANT, POST),
     Page(f"{ONE}/preview", show_preview, Right.READ),
 )

@@ -15,7 +15,7 @@ from merchant_wallet.base.chains import CHAINS
 from merchant_wallet.base.currencies import CURRENCIES
 from merchant_wallet.console.form_state import EMPTY_FORM, FormState, refill
 from merchant_wallet.console.merchant_checklist import list_steps
-from merchant_wallet.console.request import POST, Connection, ConsoleRequest, Page, read_id
+from merchant_wallet.console.request import POST, Connection, ConsoleRequest, Page, PoolName, read_id
 from merchant_wallet.merchants import acts, records, settings, store
 from merchant_wallet.merchants.addresses import give_addresses
 from merchant_wallet.merchants.cells import placement
@@ -27,7 +27,6 @@ from merchant_wallet.merchants.xpub_pool import PoolEmpty
 from merchant_wallet.operators.roles import Right
 from merchant_wallet.reporting import books
 from merchant_wallet.web.languages import N_
-from merchant_wallet.web.qr import draw_address
 
 MERCHANTS: Final = "/console/merchants"
 ONE: Final = f"{MERCHANTS}/{{merchant_id:int}}"
@@ -40,12 +39,11 @@ _ONE_SECRET: Final = N_("Only one secret is valid. Add the next one first.")
 
 
 class Deposit(msgspec.Struct, frozen=True):
-    """One of a merchant's own deposit addresses, as text and QR code."""
+    """One of a merchant's own deposit addresses, as text."""
 
     chain: str
     network: str
     address: str
-    qr: str
 
 
 async def show_form(request: ConsoleRequest, conn: Connection) -> Response:
@@ -194,7 +192,7 @@ async def _list_deposits(request: ConsoleRequest, conn: Connection, merchant: Me
     own = await give_addresses(conn, cell, merchant.merchant_id, merchant.account_xpubs)
     chains = [CHAINS[code] for code in request.context.settings.shown_chains]
     texts = {chain: format_address(chain.code, own[chain.family.key_name]) for chain in chains}
-    return [Deposit(chain.code, chain.network, text, draw_address(text)) for chain, text in texts.items()]
+    return [Deposit(chain.code, chain.network, text) for chain, text in texts.items()]
 
 
 ROUTES: Final = (
@@ -203,5 +201,5 @@ ROUTES: Final = (
     Page(ONE, show_merchant, Right.READ),
     Page(f"{ONE}/secrets/rotate", rotate_secret, Right.CHANGE_SECRET, POST),
     Page(f"{ONE}/secrets/retire", retire_secret, Right.CHANGE_SECRET, POST),
-    Page(f"{ONE}/status", set_status, Right.CHANGE_MERCHANT, POST),
+    Page(f"{ONE}/status", set_status, Right.CHANGE_MERCHANT, POST, pool=PoolName.SAFETY),
 )

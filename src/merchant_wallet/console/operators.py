@@ -16,7 +16,7 @@ from merchant_wallet.approvals.changes import Facts, ProposedChange
 from merchant_wallet.console import flash, proposal_forms
 from merchant_wallet.console.form_state import EMPTY_FORM, FormState, refill
 from merchant_wallet.console.proposal_forms import Unproposed
-from merchant_wallet.console.request import POST, Connection, ConsoleRequest, Page, read_id
+from merchant_wallet.console.request import POST, Connection, ConsoleRequest, Page, PoolName, read_id
 from merchant_wallet.console.tables import read_state
 from merchant_wallet.merchants import store
 from merchant_wallet.merchants.store import MerchantUnknown
@@ -275,10 +275,10 @@ _ONE: Final = f"{OPERATORS}/{{operator_id:int}}"
 ROUTES: Final = (
     Page(OPERATORS, list_operators, Right.READ_AUDIT),
     Page(f"{OPERATORS}/new", show_form, Right.MANAGE_OPERATORS),
-    Page(f"{OPERATORS}/new", create, Right.MANAGE_OPERATORS, POST),
+    Page(f"{OPERATORS}/new", create, Right.MANAGE_OPERATORS, POST, pool=PoolName.PASSWORDS),
     Page(_ONE, show_operator, Right.MANAGE_OPERATORS),
     Page(f"{_ONE}/role", set_role, Right.MANAGE_OPERATORS, POST),
-    Page(f"{_ONE}/status", set_status, Right.MANAGE_OPERATORS, POST),
-    Page(f"{_ONE}/reset", reset, Right.MANAGE_OPERATORS, POST),
-    Page(f"{_ONE}/end-sessions", end_sessions, Right.MANAGE_OPERATORS, POST),
+    Page(f"{_ONE}/status", set_status, Right.MANAGE_OPERATORS, POST, pool=PoolName.SAFETY),
+    Page(f"{_ONE}/reset", reset, Right.MANAGE_OPERATORS, POST, pool=PoolName.PASSWORDS),
+    Page(f"{_ONE}/end-sessions", end_sessions, Right.MANAGE_OPERATORS, POST, pool=PoolName.SAFETY),
 )

@@ -20,7 +20,7 @@ from merchant_wallet.console import flash, proposal_forms
 from merchant_wallet.console.form_state import EMPTY_FORM, FormState, refill
 from merchant_wallet.console.notices import PAYOUTS
 from merchant_wallet.console.proposal_forms import Unproposed
-from merchant_wallet.console.request import POST, Connection, ConsoleRequest, Page
+from merchant_wallet.console.request import POST, Connection, ConsoleRequest, Page, PoolName
 from merchant_wallet.console.wait_reasons import find_reasons
 from merchant_wallet.operators.roles import Right
 from merchant_wallet.reporting import orders
@@ -167,6 +167,6 @@ def _read_chain(request: ConsoleRequest) -> str:
 
 ROUTES: Final = (
     Page(PAYOUTS, show_payouts, Right.READ),
-    Page(f"{PAYOUTS}/{{chain}}/stop", stop, Right.STOP_PAYOUTS, POST),
+    Page(f"{PAYOUTS}/{{chain}}/stop", stop, Right.STOP_PAYOUTS, POST, pool=PoolName.SAFETY),
     Page(f"{PAYOUTS}/{{chain}}/resume", resume, Right.STOP_PAYOUTS, POST),
 )

@@ -18,7 +18,7 @@ from merchant_wallet.console.fee_preview import read_rate
 from merchant_wallet.console.filter_values import find_scope
 from merchant_wallet.console.form_state import EMPTY_FORM, FormState
 from merchant_wallet.console.proposal_forms import Unproposed
-from merchant_wallet.console.request import POST, Connection, ConsoleRequest, Page
+from merchant_wallet.console.request import POST, Connection, ConsoleRequest, Page, PoolName
 from merchant_wallet.console.tables import TableState, read_state
 from merchant_wallet.exchange import acts, rates, two_person_changes
 from merchant_wallet.exchange.rates import DIRECTIONS, ONE, PLATFORM, RateChange, RateLine, RateRefused
@@ -257,5 +257,5 @@ def format_field_name(direction: str) -> str:
 
 ROUTES: Final = (
     Page(RATES, show_rates, Right.READ),
-    Page(RATES, change_rate, Right.SET_RATE, POST),
+    Page(RATES, change_rate, Right.SET_RATE, POST, pool=PoolName.SAFETY),
 )

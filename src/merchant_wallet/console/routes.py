@@ -50,7 +50,8 @@ from merchant_wallet.console import (
     withdrawals,
 )
 from merchant_wallet.console.inbox_cache import close_cache
-from merchant_wallet.console.request import Page, PublicPage, make_route
+from merchant_wallet.console.page_routes import make_route
+from merchant_wallet.console.request import Page, PoolName, PublicPage
 from merchant_wallet.console.session_cookie import COOKIE
 from merchant_wallet.console.verifier import close_verifier
 from merchant_wallet.web.connections import Connections
@@ -102,8 +103,9 @@ MODULES: Final[tuple[ModuleType, ...]] = (
     search,
 )
 """The modules with pages. Each has its `ROUTES`."""
-SIGN_IN_CONNECTIONS: Final = 2
-"""The number of passwords that are compared at the same time."""
+PASSWORD_CONNECTIONS: Final = 3
+"""Two for the passwords that are compared at the same time. One group never holds all."""
+SAFETY_CONNECTIONS: Final = 2
 
 
 def list_pages() -> list[Page | PublicPage]:
@@ -114,10 +116,20 @@ def list_pages() -> list[Page | PublicPage]:
 def build_site(context: PageContext) -> Site:
     """The console as a part of the web application.
 
-    Passwords are compared over separate connections: a flood of attempts takes none from the pages.
+    Passwords and acts of safety have connections of their own. A flood of either takes none from the pages,
+    and nobody's pages take one from an act of safety.
     """
-    own = Connections(context.database_url, SIGN_IN_CONNECTIONS)
-    outside = replace(context, connections=own)
-    routes = [make_route(outside if isinstance(page, PublicPage) else context, page) for page in list_pages()]
-    closers = (partial(close_verifier, context), partial(close_cache, context), own.close)
+    pools = {
+        PoolName.PAGES: context.connections,
+        PoolName.SAFETY: Connections(context.database_url, SAFETY_CONNECTIONS),
+        PoolName.PASSWORDS: Connections(context.database_url, PASSWORD_CONNECTIONS),
+    }
+    contexts = {name: replace(context, connections=pool) for name, pool in pools.items()}
+    routes = [make_route(contexts[page.pool], page) for page in list_pages()]
+    closers = (
+        partial(close_verifier, context),
+        partial(close_cache, context),
+        pools[PoolName.SAFETY].close,
+        pools[PoolName.PASSWORDS].close,
+    )
     return Site(context, ("/console",), "/console", routes, closers, cookie=COOKIE)

@@ -23,7 +23,7 @@ from merchant_wallet.console.form_state import refill
 from merchant_wallet.console.freeing import SAFETY
 from merchant_wallet.console.payouts import MAX_REASON, NO_REASON
 from merchant_wallet.console.proposal_forms import Unproposed
-from merchant_wallet.console.request import POST, Connection, ConsoleRequest, Page
+from merchant_wallet.console.request import POST, Connection, ConsoleRequest, Page, PoolName
 from merchant_wallet.console.safety import ACTS, is_any_alive, show
 from merchant_wallet.custody import two_person_changes as treasury_changes
 from merchant_wallet.custody.sweeps.plan import describe_request
@@ -299,7 +299,7 @@ def _place(chain: str) -> str:
 
 
 ROUTES: Final = (
-    Page(f"{SAFETY}/stop-all", stop_all, Right.STOP_PAYOUTS, POST),
+    Page(f"{SAFETY}/stop-all", stop_all, Right.STOP_PAYOUTS, POST, pool=PoolName.SAFETY),
     Page(f"{SAFETY}/resume-all", resume_all, Right.STOP_PAYOUTS, POST),
     Page(f"{SAFETY}/{{chain}}/reconcile", reconcile, ACT_RIGHTS[kinds.RECONCILE], POST),
     Page(f"{SAFETY}/{{chain}}/rescan", rescan, ACT_RIGHTS[kinds.RESCAN], POST),

@@ -47,7 +47,6 @@ from merchant_wallet.operators.roles import Operator
 from merchant_wallet.web.context import PageContext
 from merchant_wallet.web.forms import Form
 from merchant_wallet.web.languages import N_, translate
-from merchant_wallet.web.qr import draw_qr
 
 CODE: Final = f"{SIGN_IN}/code"
 ENROL: Final = f"{SIGN_IN}/enrol"
@@ -88,7 +87,7 @@ _ARRIVALS: Final = {
 
 async def show_sign_in(request: Request, context: PageContext) -> Response:
     """The form for name and password."""
-    async with context.connections.take() as conn:
+    async with context.take_for(request) as conn:
         token = request.cookies.get(COOKIE, "")
         if token and await sessions.read_session(conn, token, context.clock()) is not None:
             return context.responses.redirect(read_return_path(request.query_params.get("back", "")))
@@ -102,7 +101,7 @@ async def submit_password(request: Request, context: PageContext) -> Response:
     form = await read_own_form(request, context)
     name, back = form.text("name")[:_MAX_NAME], read_return_path(form.text("back"))
     source, at_ms = context.client(request).source, context.clock()
-    async with context.connections.take() as conn:
+    async with context.take_for(request) as conn:
         outcome = await authentication.sign_in(conn, name, form.raw("password"), source=source, at_ms=at_ms)
         if not isinstance(outcome, authentication.NeedsTotp | MustEnrol):
             return refuse(request, context, outcome, _WRONG, "console/sign_in.html", name=name, back=back)
@@ -128,7 +127,7 @@ async def submit_password(request: Request, context: PageContext) -> Response:
 
 async def show_code(request: Request, context: PageContext) -> Response:
     """The form for a code of the second factor, or a recovery code."""
-    async with context.connections.take() as conn:
+    async with context.take_for(request) as conn:
         pending = await read_pending(request, context, conn)
         if pending is None:
             return restart(request, context)
@@ -144,7 +143,7 @@ async def submit_code(request: Request, context: PageContext) -> Response:
     """Judge the second factor. If it is right, the user is signed in."""
     form = await read_own_form(request, context)
     back, is_recovery = read_return_path(form.text("back")), "recovery" in form
-    async with context.connections.take() as conn:
+    async with context.take_for(request) as conn:
         pending = await read_pending(request, context, conn)
         if pending is None:
             return restart(request, context)
@@ -195,7 +194,7 @@ def _redirect_signed_in(
 
 async def show_enrolment(request: Request, context: PageContext) -> Response:
     """The second factor's secret as a QR code and as text, and the form for the first code."""
-    async with context.connections.take() as conn:
+    async with context.take_for(request) as conn:
         pending = await read_pending(request, context, conn)
         if pending is None:
             return restart(request, context)
@@ -214,7 +213,7 @@ async def submit_enrolment(request: Request, context: PageContext) -> Response:
     """Judge the first code. If it is right, the user is signed in and sees the recovery codes once."""
     form = await read_own_form(request, context)
     back = read_return_path(form.text("back"))
-    async with context.connections.take() as conn:
+    async with context.take_for(request) as conn:
         pending = await read_pending(request, context, conn)
         if pending is None or pending.operator.enrolled:
             return restart(request, context)
@@ -332,7 +331,7 @@ def _describe_sign_in(codes_left: int | None, failed: Failures | None) -> flash.
 
 def _describe_enrolment(enrolment: authentication.Enrolment) -> dict[str, Any]:
     """What the page shows of a second factor that is being set up."""
-    return {"secret": enrolment.secret, "qr": draw_qr(enrolment.uri)}
+    return {"secret": enrolment.secret, "uri": enrolment.uri}
 
 
 def _show_codes(

@@ -5,7 +5,8 @@ Rules:
   at most 512 pixels, without anything but its pixels.
 - A logo is named by the SHA-256 of its file. Uploading changes no page: the setting `brand-logo` does, and
   that takes two people.
-- Pictures are decoded on a thread of their own. The library is imported when the first one comes.
+- Uploads are decoded on a thread of their own, and icons are drawn on another one: nobody's page waits for
+  an upload. The library is imported when the first one comes.
 """
 
 import asyncio
@@ -14,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from io import BytesIO
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NewType
 
 import msgspec
 from psycopg import AsyncConnection
@@ -30,6 +31,8 @@ MAX_FILE_BYTES: Final = 262_144
 MAX_PIXELS: Final = 16_000_000
 MAX_SCANS: Final = 100
 """A JPEG is a number of scans, and each costs time for all of its pixels. Usual ones have at most a dozen."""
+MAX_SCANNED_PIXELS: Final = 200_000_000
+"""Pixels times scans: ten scans of 16 million pixels take half a second, a hundred take five."""
 MIN_SIDE: Final = 48
 SIDES: Final = (512, 384, 256, 128)
 """The longest side of the stored picture: the first that keeps the file below its limit."""
@@ -49,6 +52,11 @@ TOO_MANY: Final = "Too many logos were uploaded today. Try again tomorrow."
 TOO_MANY_EVER: Final = "This merchant has had 500 logos. Only an earlier file can be uploaded again."
 
 _THREAD: Final = ThreadPoolExecutor(1, thread_name_prefix="pictures")
+_ICON_THREAD: Final = ThreadPoolExecutor(1, thread_name_prefix="icons")
+
+
+EncodedLogo = NewType("EncodedLogo", bytes)
+"""A picture as `encode_logo` makes it. Nothing else is stored."""
 
 
 class LogoRefused(ValueError):
@@ -71,9 +79,15 @@ async def read_brand(conn: Connection, merchant_id: int) -> Brand:
         return await cursor.fetchone() or Brand("")
 
 
-async def add_logo(conn: Connection, merchant_id: int, upload: bytes, *, actor: str, at_ms: int) -> str:
-    """Store an uploaded picture. Returns the digest, the value of the setting. Raises LogoRefused."""
-    content = await asyncio.get_running_loop().run_in_executor(_THREAD, encode_logo, upload)
+async def encode_in_thread(upload: bytes) -> EncodedLogo:
+    """`encode_logo` off the event loop. It may take seconds, so the caller holds no connection."""
+    return await asyncio.get_running_loop().run_in_executor(_THREAD, encode_logo, upload)
+
+
+async def add_logo(
+    conn: Connection, merchant_id: int, content: EncodedLogo, *, actor: str, at_ms: int
+) -> str:
+    """Store an encoded picture. Returns the digest, the value of the setting. Raises LogoRefused."""
     digest = hashlib.sha256(content).hexdigest()
     if await read_logo(conn, digest) is not None:
         return digest
@@ -100,19 +114,22 @@ async def read_logo(conn: Connection, digest: str) -> bytes | None:
     return None if row is None else bytes(row[0])
 
 
-def encode_logo(upload: bytes) -> bytes:
+def encode_logo(upload: bytes) -> EncodedLogo:
     """A PNG file with the pixels of an uploaded picture and nothing else. Blocking. Raises LogoRefused."""
     from PIL import Image, UnidentifiedImageError
 
     if len(upload) > MAX_UPLOAD_BYTES:
         raise LogoRefused(TOO_LARGE)
-    if upload.startswith(_JPEG_START) and upload.count(_JPEG_SCAN) > MAX_SCANS:
+    scans = upload.count(_JPEG_SCAN) if upload.startswith(_JPEG_START) else 1
+    if scans > MAX_SCANS:
         raise LogoRefused(TOO_MANY_SCANS)
     try:
         with Image.open(BytesIO(upload), formats=FORMATS) as opened:
             # Only the head was read so far. A small file may be a huge picture.
             if opened.width * opened.height > MAX_PIXELS:
                 raise LogoRefused(TOO_LARGE)
+            if opened.width * opened.height * scans > MAX_SCANNED_PIXELS:
+                raise LogoRefused(TOO_MANY_SCANS)
             if min(opened.size) < MIN_SIDE:
                 raise LogoRefused(TOO_SMALL)
             pixels = opened.convert("RGBA")
@@ -129,7 +146,7 @@ def encode_logo(upload: bytes) -> bytes:
     raise LogoRefused(TOO_LARGE)
 
 
-def _encode(pixels: Any, side: int) -> bytes:
+def _encode(pixels: Any, side: int) -> EncodedLogo:
     from PIL import Image
 
     smaller = pixels.copy()
@@ -138,12 +155,12 @@ def _encode(pixels: Any, side: int) -> bytes:
     bare = Image.frombytes("RGBA", smaller.size, smaller.tobytes())
     out = BytesIO()
     bare.save(out, "PNG", optimize=True)
-    return out.getvalue()
+    return EncodedLogo(out.getvalue())
 
 
 async def make_icon(logo: bytes, side: int, ground: str) -> bytes:
     """A square PNG with the logo in the middle, for the start screens of phones."""
-    return await asyncio.get_running_loop().run_in_executor(_THREAD, draw_icon, logo, side, ground)
+    return await asyncio.get_running_loop().run_in_executor(_ICON_THREAD, draw_icon, logo, side, ground)
 
 
 @lru_cache(maxsize=64)

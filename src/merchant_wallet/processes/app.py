@@ -45,6 +45,7 @@ from merchant_wallet.web.rate_limiter import PageRateLimiter
 from merchant_wallet.web.responses import Responses
 from merchant_wallet.web.site import Site
 from merchant_wallet.web.templates import Templates
+from merchant_wallet.web.turns import Turns
 from merchant_wallet.withdrawals.forbidden import ForbiddenAddresses
 
 
@@ -198,7 +199,10 @@ async def open_web(
         look = Site(context, (client.PATH,), "", [client.make_route(context.responses)])
         # The wallet site's users can keep its connections busy. Operators must not wait for them.
         consoles = replace(
-            context, connections=_open_connections(base, stack), cells=_open_cells(base, stack)
+            context,
+            connections=_open_connections(base, stack),
+            turns=Turns(),
+            cells=_open_cells(base, stack),
         )
         sites = [wallet_site.build_site(context), console.build_site(consoles), reference.build_site(context)]
         sites.append(look)
@@ -261,6 +265,7 @@ def _make_page_context(
         database_url=base.url,
         keyring=base.keyring,
         connections=_open_connections(base, stack),
+        turns=Turns(),
         cells=_open_cells(base, stack),
         responses=Responses(
             Templates(sandbox=base.settings.sandbox), secure=public_url.startswith("https://")

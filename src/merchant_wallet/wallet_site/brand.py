@@ -43,13 +43,14 @@ class Logos:
         self._context = context
         self._kept: OrderedDict[str, bytes] = OrderedDict()
 
-    async def read(self, digest: str) -> bytes:
-        """The file of a logo. Raises HTTPException 404."""
+    async def read(self, http: Request) -> bytes:
+        """The file of the logo in a request's path. Raises HTTPException 404."""
+        digest = http.path_params["digest"]
         if _DIGEST.fullmatch(digest) is None:
             raise HTTPException(404)
         content = self._kept.get(digest)
         if content is None:
-            async with self._context.connections.take() as home:
+            async with self._context.take_for(http) as home:
                 content = await brand.read_logo(home, digest)
             if content is None:
                 raise HTTPException(404)
@@ -121,15 +122,13 @@ def make_routes(context: PageContext) -> list[Route]:
 
     async def show_logo(http: Request) -> Response:
         admit(http)
-        return Response(
-            await logos.read(http.path_params["digest"]), headers=_HEADERS, media_type="image/png"
-        )
+        return Response(await logos.read(http), headers=_HEADERS, media_type="image/png")
 
     async def show_icon(http: Request) -> Response:
         admit(http)
         if (side := int(http.path_params["side"])) not in ICON_SIDES:
             raise HTTPException(404)
-        logo = await logos.read(http.path_params["digest"])
+        logo = await logos.read(http)
         return Response(
             await brand.make_icon(logo, side, PLAIN_GROUND), headers=_HEADERS, media_type="image/png"
         )

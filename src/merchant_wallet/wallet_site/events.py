@@ -23,7 +23,7 @@ from merchant_wallet.sub_users import sessions
 from merchant_wallet.sub_users.activity import read_balances
 from merchant_wallet.sub_users.sessions import SessionKey
 from merchant_wallet.wallet_site.pending_deposits import Wallet, read_versions
-from merchant_wallet.wallet_site.request import Connection, find_cell, open_request
+from merchant_wallet.wallet_site.request import COOKIE, Connection, find_cell, open_request
 from merchant_wallet.web.context import PageContext
 from merchant_wallet.web.forms import Form
 from merchant_wallet.web.live import EventStream, Hub, SessionEnded, write_event
@@ -77,7 +77,10 @@ def make_events_route(context: PageContext, hub: WalletHub) -> Route:
 
     async def follow(http: Request) -> Response:
         request = None
-        async with context.connections.take() as home, context.cells.open(home) as cells:
+        async with (
+            context.take_for(http, http.cookies.get(COOKIE, "")) as home,
+            context.cells.open(home) as cells,
+        ):
             if (cell := await find_cell(http, cells)) is not None:
                 request = await open_request(http, context, home, cell, Form([]), extends_session=False)
         headers = context.responses.headers()

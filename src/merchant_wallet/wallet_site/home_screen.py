@@ -17,6 +17,7 @@ from starlette.routing import Route
 
 from merchant_wallet.wallet_site.brand import ICON_SIDES, find_icon_url, find_theme_colour
 from merchant_wallet.wallet_site.request import (
+    COOKIE,
     HOME,
     Connection,
     WalletRequest,
@@ -58,7 +59,10 @@ def make_start_route(context: PageContext) -> Route:
     """The page that a phone's icon opens."""
 
     async def start(http: Request) -> Response:
-        async with context.connections.take() as home, context.cells.open(home) as cells:
+        async with (
+            context.take_for(http, http.cookies.get(COOKIE, "")) as home,
+            context.cells.open(home) as cells,
+        ):
             known = await read_start(http, context, home, http.path_params["token"])
             if known is None:
                 raise HTTPException(404)

@@ -36,12 +36,12 @@ def make_link_route(context: PageContext) -> Route:
         try:
             link = read_link_token(key, request.path_params["token"], at_ms)
         except LinkExpired as expired:
-            async with context.connections.take() as home:
+            async with context.take_for(request) as home:
                 known = await read_brand(home, expired.link.merchant_id)
             return _refuse(request, context, 410, known)
         except ValueError:
             return _refuse(request, context, 404)
-        async with context.connections.take() as home, context.cells.open(home) as cells:
+        async with context.take_for(request) as home, context.cells.open(home) as cells:
             conn = await cells.of(link.merchant_id)
             wallet = await read_wallet(conn, link.merchant_id, link.user_id)
             if wallet is None:

@@ -65,7 +65,7 @@ def make_receipt_routes(context: PageContext) -> list[Route]:
                 return _refuse(http, context, 410)
             except ValueError:
                 return _refuse(http, context, 404)
-            found = await _read(context, link)
+            found = await _read(http, context, link)
             return _refuse(http, context, 404) if found is None else await answer(http, context, found)
 
         return Route(path, show_receipt, methods=["GET"])
@@ -76,15 +76,15 @@ def make_receipt_routes(context: PageContext) -> list[Route]:
 async def _download(http: Request, context: PageContext, found: Receipt) -> Response:
     language = context.client(http).language
     say = partial(translate, language)
-    async with context.connections.take() as home:
+    async with context.take_for(http) as home:
         dress = await documents.find_dress(home, found.brand, say, sandbox=context.settings.sandbox)
     document = documents.write_receipt(found.line, found.brand, say, language, context.clock(), dress)
     whose = (found.link.merchant_id, found.link.user_id)
     return PdfDownload(whose, document, f"receipt-{found.line.entry_id}", context.responses.headers())
 
 
-async def _read(context: PageContext, link: ReceiptLink) -> Receipt | None:
-    async with context.connections.take() as home, context.cells.open(home) as cells:
+async def _read(http: Request, context: PageContext, link: ReceiptLink) -> Receipt | None:
+    async with context.take_for(http) as home, context.cells.open(home) as cells:
         conn = await cells.of(link.merchant_id)
         wallet = await read_wallet(conn, link.merchant_id, link.user_id)
         if wallet is None or link.made_ms <= wallet.links_void_until_ms:

@@ -10,7 +10,6 @@ from merchant_wallet.base.chains import CHAINS, EVM, TRON
 from merchant_wallet.wallet_site.arrivals import read_arrivals
 from merchant_wallet.wallet_site.pending_deposits import list_pending_deposits, read_crediting, version_of
 from merchant_wallet.wallet_site.request import Connection, WalletRequest
-from merchant_wallet.web.qr import draw_address
 
 
 async def show_receive(request: WalletRequest, conn: Connection) -> Response:
@@ -24,8 +23,7 @@ async def show_receive(request: WalletRequest, conn: Connection) -> Response:
         {
             "chain": chain.code,
             "network": chain.network,
-            "address": (address := format_address(chain.code, own[chain.family])),
-            "qr": draw_address(address),
+            "address": format_address(chain.code, own[chain.family]),
         }
         for chain in chains
     ]

@@ -2,6 +2,8 @@
 
 Rules:
 - A page shows only its session's wallet. Every query names that merchant and user.
+- Sub-users take turns, and so do merchants (`web.turns`). A page is rendered after its connection was given
+  back.
 - A request without a session gets a page that says how to come back, but never whether a wallet exists.
 - The event stream, and requests that it causes, do not count as use of a session: a forgotten open page ends
   like a closed one.
@@ -31,6 +33,7 @@ from merchant_wallet.web.forms import Form, read_form
 from merchant_wallet.web.languages import N_, translate
 from merchant_wallet.web.rate_limiter import AUTHENTICATED
 from merchant_wallet.web.responses import is_part
+from merchant_wallet.web.turns import person_of_merchant
 
 Connection = AsyncConnection[Any]
 
@@ -123,31 +126,35 @@ Handler = Callable[[WalletRequest, Connection], Awaitable[Response]]
 class Page:
     """One URL of the wallet site, for sub-users with a session.
 
-    `extends_session` is False for requests that an open page makes by itself.
+    `extends_session` is False for requests that an open page makes by itself. `checks_pin`: it uses the
+    connections over which PINs are compared.
     """
 
     path: str
     handler: Handler
     method: str = GET
     extends_session: bool = True
+    checks_pin: bool = False
 
 
 def make_route(context: PageContext, page: Page) -> Route:
     """A page as a Starlette route."""
 
     async def serve(http: Request) -> Response:
-        form = await read_form(http) if page.method == POST else Form([])
-        extends = page.extends_session and NEWEST not in http.query_params
-        async with context.connections.take() as home, context.cells.open(home) as cells:
-            cell = await find_cell(http, cells)
-            request = None
-            if cell is not None:
-                request = await open_request(http, context, home, cell, form, extends_session=extends)
-            if request is None or cell is None:
-                return show_session_ended(http, context, await read_start(http, context, home))
-            if page.method == POST:
-                csrf.check(http, form, request.csrf)
-            return await page.handler(request, cell)
+        token = http.cookies.get(COOKIE, "")
+        with context.turns.under_way(token):
+            form = await read_form(http) if page.method == POST else Form([])
+            extends = page.extends_session and NEWEST not in http.query_params
+            async with context.take_for(http, token) as home, context.cells.open(home) as cells:
+                cell = await find_cell(http, cells)
+                request = None
+                if cell is not None:
+                    request = await open_request(http, context, home, cell, form, extends_session=extends)
+                if request is None or cell is None:
+                    return show_session_ended(http, context, await read_start(http, context, home))
+                if page.method == POST:
+                    csrf.check(http, form, request.csrf)
+                return await page.handler(request, cell)
 
     return Route(page.path, serve, methods=[page.method])
 
@@ -174,6 +181,7 @@ async def open_request(
     if wallet is None:
         return None
     http.scope[AUTHENTICATED] = True
+    context.turns.note(token, person_of_merchant(wallet.merchant_id, wallet.user_id))
     bind_contextvars(merchant_id=wallet.merchant_id, user_id=wallet.user_id)
     return WalletRequest(
         http=http,

@@ -1,5 +1,8 @@
 """Every URL of the wallet page, one line each."""
 
+from dataclasses import replace
+from typing import Final
+
 from merchant_wallet.wallet_site import (
     arrivals,
     brand,
@@ -14,6 +17,7 @@ from merchant_wallet.wallet_site import (
     statements,
 )
 from merchant_wallet.wallet_site.request import ANYONE, COOKIE, HOME, POST, Page, make_route
+from merchant_wallet.web.connections import Connections
 from merchant_wallet.web.context import PageContext
 from merchant_wallet.web.site import Site
 
@@ -25,9 +29,9 @@ PAGES = (
     Page("/wallet/deposits", home.show_deposits, extends_session=False),
     Page("/wallet/receive", receive.show_receive),
     Page("/wallet/security", security.show_security),
-    Page("/wallet/security/pin", security.set_pin, POST),
-    Page("/wallet/security/debits", security.set_debits, POST),
-    Page("/wallet/security/limits", security.set_limits, POST),
+    Page("/wallet/security/pin", security.set_pin, POST, checks_pin=True),
+    Page("/wallet/security/debits", security.set_debits, POST, checks_pin=True),
+    Page("/wallet/security/limits", security.set_limits, POST, checks_pin=True),
     Page("/wallet/profile", profile.show_profile),
     Page("/wallet/profile/name", profile.set_name, POST),
     Page("/wallet/profile/language", profile.set_language, POST),
@@ -37,10 +41,17 @@ PAGES = (
     Page("/wallet/leave", login.sign_out, POST),
 )
 
+PIN_CONNECTIONS: Final = 2
+"""The number of PINs that are compared at the same time."""
+
 
 def build_site(context: PageContext) -> Site:
-    """The wallet site as a part of the web application."""
+    """The wallet site as a part of the web application.
+
+    PINs are compared over separate connections: whoever tries many takes none from the pages.
+    """
     context.responses.prepare("web/", "wallet/")
+    for_pins = replace(context, connections=Connections(context.database_url, PIN_CONNECTIONS))
     hub = events.make_hub(context)
     routes = [
         login.make_link_route(context),
@@ -49,6 +60,14 @@ def build_site(context: PageContext) -> Site:
         events.make_events_route(context, hub),
         home_screen.make_start_route(context),
         *brand.make_routes(context),
-        *(make_route(context, page) for page in PAGES),
+        *(make_route(for_pins if page.checks_pin else context, page) for page in PAGES),
     ]
-    return Site(context, ("/w", HOME), HOME, routes, [hub.close], frame_ancestors=ANYONE, cookie=COOKIE)
+    return Site(
+        context,
+        ("/w", HOME),
+        HOME,
+        routes,
+        [hub.close, for_pins.connections.close],
+        frame_ancestors=ANYONE,
+        cookie=COOKIE,
+    )

@@ -2,6 +2,7 @@
 
 Rules:
 - Pages have their own connections. They never use those of the operations.
+- People take turns (`base.fair_places`), so one person's requests do not keep others waiting.
 - A page's query runs for at most `STATEMENT_TIMEOUT_MS`. It waits for a lock for at most `LOCK_TIMEOUT_MS`.
   So a book whose lock is held can't keep the connections from other merchants' pages.
 - A connection is not used again after an error.
@@ -15,6 +16,8 @@ import psycopg
 from psycopg import AsyncConnection
 
 from merchant_wallet.base import db
+from merchant_wallet.base.fair_places import SERVICE, FairPlaces
+from merchant_wallet.base.fair_queue import Owner
 from merchant_wallet.base.pool import Pool, PoolBusy, is_idle
 
 STATEMENT_TIMEOUT_MS: Final = 10_000
@@ -31,13 +34,16 @@ class Connections:
 
     def __init__(self, url: str, limit: int = 4) -> None:
         self._url = url
+        self._places = FairPlaces(limit)
         self._pool = Pool(self._open, limit, is_usable=is_idle)
 
     @asynccontextmanager
-    async def take(self) -> AsyncIterator[AsyncConnection]:
-        """A connection in autocommit mode. Raises Away if no connection is free or it breaks."""
+    async def take(self, owner: Owner = SERVICE) -> AsyncIterator[AsyncConnection]:
+        """A connection in autocommit mode, when it is the owner's turn. Raises Away if no connection is free
+        in time or it breaks.
+        """
         try:
-            async with self._pool.acquire(TAKE_TIMEOUT_S) as connection:
+            async with self._places.hold(owner, TAKE_TIMEOUT_S), self._pool.acquire() as connection:
                 yield connection
         except PoolBusy:
             raise Away("all connections of the pages are busy") from None

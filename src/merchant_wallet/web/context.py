@@ -5,8 +5,10 @@ through the slices.
 """
 
 from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 
+from psycopg import AsyncConnection
 from starlette.requests import Request
 
 from merchant_wallet.base.settings import Settings
@@ -22,6 +24,7 @@ from merchant_wallet.web.client import Client, read_client
 from merchant_wallet.web.connections import Connections
 from merchant_wallet.web.rate_limiter import PageRateLimiter
 from merchant_wallet.web.responses import Responses
+from merchant_wallet.web.turns import Turns
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +36,7 @@ class PageContext:
     database_url: str
     keyring: Keyring
     connections: Connections
+    turns: Turns
     cells: CellPools
     responses: Responses
     writer: Books
@@ -48,6 +52,10 @@ class PageContext:
     async def submit(self, merchant_id: int, command: Command, request_id: str = "") -> Outcome:
         """Send a command to a book. Returns the outcome, which may be a refusal, when it is committed."""
         return await self.writer.submit(merchant_id, Submission(command, request_id=request_id))
+
+    def take_for(self, request: Request, token: str = "") -> AbstractAsyncContextManager[AsyncConnection]:
+        """A connection for a request, when it is the turn of the person whose session has this token."""
+        return self.connections.take(self.turns.find(token, self.client(request).source))
 
     def client(self, request: Request, kept_language: str | None = None) -> Client:
         """The client of a request."""

@@ -1,14 +1,18 @@
 """Responses of the pages: a template's text with security headers.
 
-Rules: scripts and other resources come only from our own origin, and never inline. Only the named origins may
-frame a page. Neither browsers nor proxies store a page.
+Rules:
+- Scripts and other resources come only from our own origin, and never inline. Only the named origins may
+  frame a page. Neither browsers nor proxies store a page.
+- A body is rendered when it is sent. By then the page has given its database connection back.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Final
 
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 
 from merchant_wallet.base.paths import write_location
 from merchant_wallet.web.csrf import mask
@@ -29,6 +33,40 @@ _HEADERS: Final = {
     "x-robots-tag": "noindex",
 }
 _TRANSPORT: Final = "max-age=31536000"
+
+
+class RenderedLate(Response):
+    """A response whose body is rendered when it is sent."""
+
+    def __init__(
+        self,
+        render: Callable[[], str],
+        status: int = 200,
+        headers: Mapping[str, str] | None = None,
+        content_type: str = "text/html",
+    ) -> None:
+        super().__init__(None, status, headers, content_type)
+        self._render_late = render
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Render the body and send it."""
+        self.body = self._render_late().encode()
+        self.headers["content-length"] = str(len(self.body))
+        await super().__call__(scope, receive, send)
+
+
+class RenderedPage(RenderedLate):
+    """A page from a template. `values` may be completed until it is sent."""
+
+    def __init__(
+        self,
+        render: Callable[[Mapping[str, object]], str],
+        values: dict[str, object],
+        status: int,
+        headers: Mapping[str, str],
+    ) -> None:
+        super().__init__(partial(render, values), status, headers)
+        self.values = values
 
 
 class Responses:
@@ -69,10 +107,14 @@ class Responses:
         status: int = 200,
         frame_ancestors: Sequence[str] = (),
         headers: Mapping[str, str] | None = None,
-    ) -> Response:
+    ) -> RenderedPage:
         """A page, or a part of one for htmx, from a template."""
-        text = self.render(name, language, **values)
-        return HTMLResponse(text, status, {**self.headers(frame_ancestors), **(headers or {})})
+        return RenderedPage(
+            lambda shown: self.render(name, language, **shown),
+            dict(values),
+            status,
+            {**self.headers(frame_ancestors), **(headers or {})},
+        )
 
     def redirect(self, url: str, frame_ancestors: Sequence[str] = ()) -> Response:
         """Redirect to a path of ours with GET (RFC 9110 section 15.4.4)."""

@@ -16,7 +16,7 @@ from starlette.convertors import IntegerConvertor, register_url_convertor
 from starlette.exceptions import HTTPException
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import Response
+from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute, Match
 from starlette.types import ASGIApp, ExceptionHandler, Message, Receive, Scope, Send
 from structlog.contextvars import bind_contextvars, get_contextvars
@@ -32,6 +32,7 @@ from merchant_wallet.web.forms import BadForm
 from merchant_wallet.web.languages import N_, translate
 from merchant_wallet.web.live import TooManyStreams
 from merchant_wallet.web.rate_limiter import AUTHENTICATED, FILE
+from merchant_wallet.web.turns import TooManyRequests
 
 log = structlog.get_logger("pages")
 
@@ -209,6 +210,12 @@ class Site:
         async def on_forged(request: Request, error: Exception) -> Response:
             return self._error_page(request, 403, cause=explain_forged(error))
 
+        async def on_crowd(request: Request, error: Exception) -> Response:
+            # One person may cause many of these at once. A whole page would keep the process busy with them.
+            text = translate(self._context.client(request).language, TEXTS[503][1])
+            headers = {**self._context.responses.headers(self._frame_ancestors), "retry-after": "2"}
+            return PlainTextResponse(text, 503, headers)
+
         async def on_leaving(request: Request, error: Exception) -> Response:
             # The client has left.
             return Response(status_code=400)
@@ -219,6 +226,7 @@ class Site:
             ClientDisconnect: on_leaving,
             BadForm: on(400),
             Forged: on_forged,
+            TooManyRequests: on_crowd,
             TransientError: on(503, {"retry-after": "2"}),
             Unavailable: on(503, {"retry-after": "2"}),
             TooManyStreams: on(503, {"retry-after": "10"}),

@@ -21,6 +21,7 @@ from merchant_wallet.web.brand_colours import list_samples
 from merchant_wallet.web.browsers import describe_browser
 from merchant_wallet.web.languages import Language, read_words, translate
 from merchant_wallet.web.live import BEAT_S
+from merchant_wallet.web.qr import draw_address, draw_qr
 from merchant_wallet.web.refusals import translate_refusal
 from merchant_wallet.web.static import find_url
 from merchant_wallet.web.typed_values import show_percent, show_time
@@ -87,6 +88,7 @@ class Templates:
             actor=show_actor,
         )
         self._environment.filters.update(refusal=show_refusal, browser=describe_browser)
+        self._environment.filters.update(qr=draw_qr, address_qr=draw_address)
         self._environment.globals["static"] = find_url
         self._environment.globals["brand_samples"] = list_samples
         self._environment.globals["sandbox"] = sandbox

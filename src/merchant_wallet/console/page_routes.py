@@ -1,0 +1,239 @@
+"""A page of the console as a route: what each request goes through before its page's own code and after it.
+
+Rules:
+- A request waits for its person's turn (`web.turns`).
+- The session, the origin of a form and the page's right are checked before the page's own code runs.
+- The banner of notices and the menu's counts are read once for each whole page, after its own code.
+- A page is rendered after its connection was given back.
+- Who has a password that somebody else handed over chooses another one first.
+"""
+
+from collections.abc import Awaitable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from typing import Final, TypeGuard
+from urllib.parse import quote
+
+import psycopg
+import structlog
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+from structlog.contextvars import bind_contextvars
+
+from merchant_wallet.base.db import TransientError
+from merchant_wallet.console import flash
+from merchant_wallet.console.ended_sessions import send_to_sign_in, url_of
+from merchant_wallet.console.inbox_cache import cache_of, count_waiting
+from merchant_wallet.console.notices import read_banner
+from merchant_wallet.console.request import (
+    GET,
+    MENU,
+    OWN_PASSWORD,
+    POST,
+    SIGN_OUT,
+    Connection,
+    ConsoleRequest,
+    Page,
+    PoolName,
+    PublicPage,
+    Work,
+    find_owner,
+    read_id,
+)
+from merchant_wallet.console.return_path import HOME, read_return_path
+from merchant_wallet.console.session_cookie import COOKIE, CSRF_KEY
+from merchant_wallet.operators import sessions
+from merchant_wallet.operators.roles import Operator
+from merchant_wallet.web import csrf
+from merchant_wallet.web.cells import CellAway, PageCells
+from merchant_wallet.web.client import THEME_COOKIE, Client
+from merchant_wallet.web.context import PageContext
+from merchant_wallet.web.forms import BadForm, Form, read_form
+from merchant_wallet.web.rate_limiter import AUTHENTICATED
+from merchant_wallet.web.responses import RenderedPage, is_part
+
+log = structlog.get_logger("pages")
+
+_BEFORE_OWN_PASSWORD: Final = (OWN_PASSWORD, SIGN_OUT)
+"""Allowed before a password that was handed over is changed."""
+
+
+def make_route(context: PageContext, page: Page | PublicPage) -> Route:
+    """A page as a Starlette route."""
+
+    async def serve_public(http: Request) -> Response:
+        assert isinstance(page, PublicPage)
+        return await page.handler(http, context)
+
+    async def serve(http: Request) -> Response:
+        assert isinstance(page, Page)
+        with _under_way(http, context, page):
+            form = await _read_page_form(http, context, page) if page.method == POST else Form([])
+            request = None
+            try:
+                async with (
+                    context.take_for(http, http.cookies.get(COOKIE, "")) as conn,
+                    context.cells.open(conn) as cells,
+                ):
+                    request = await open_request(
+                        http, context, conn, cells, form, extends_session=page.extends_session
+                    )
+                    if request is None:
+                        return await send_to_sign_in(http, context, conn, form, keeps_form=page.keeps_form)
+                    if (refusal := _check(request, page)) is not None:
+                        return refusal
+                    if not isinstance(page.handler, Work):
+                        response = await _answer(request, page, page.handler(request, conn))
+                        return await _complete(request, conn, response)
+                response = await _answer(request, page, page.handler.handler(request))
+                if not _is_whole(response, request):
+                    return response
+                async with request.connect() as (present, conn):
+                    return await _complete(present, conn, response)
+            except CellAway as away:
+                if request is None or request.merchant_id is not None or is_part(http):
+                    raise
+                return _show_away(request, away)
+
+    endpoint = serve_public if isinstance(page, PublicPage) else serve
+    return Route(page.path, endpoint, methods=[page.method])
+
+
+def _under_way(http: Request, context: PageContext, page: Page) -> AbstractContextManager[None]:
+    """Counts the request. An act of safety is not counted: its person may have many pages open."""
+    if page.pool == PoolName.SAFETY:
+        return nullcontext()
+    return context.turns.under_way(http.cookies.get(COOKIE, ""))
+
+
+async def _read_page_form(http: Request, context: PageContext, page: Page) -> Form:
+    """The form of a page. From users who are not signed in no more is read than any form may have.
+
+    What is read is kept in memory, and strangers can send as much as they like.
+    """
+    if not page.max_file_bytes or await _is_signed_in(http, context):
+        return await read_form(http, max_file_bytes=page.max_file_bytes)
+    try:
+        return await read_form(http, max_file_bytes=1)
+    except BadForm:
+        return Form([])
+
+
+async def _is_signed_in(http: Request, context: PageContext) -> bool:
+    token = http.cookies.get(COOKIE, "")
+    if not token:
+        return False
+    async with context.take_for(http, http.cookies.get(COOKIE, "")) as conn:
+        return await sessions.read_session(conn, token, context.clock(), extends_session=False) is not None
+
+
+def _check(request: ConsoleRequest, page: Page) -> Response | None:
+    """The checks that all pages have. None: the page's own code may run."""
+    if page.method == POST:
+        csrf.check(request.http, request.form, request.csrf)
+    if request.operator.must_change_password and page.path not in _BEFORE_OWN_PASSWORD:
+        return _send_to_own_password(request)
+    _authorize(request, page)
+    return None
+
+
+async def _answer(request: ConsoleRequest, page: Page, answer: Awaitable[Response]) -> Response:
+    """The page's answer. What a form has changed is counted at once, also after an error."""
+    try:
+        return await answer
+    finally:
+        if page.method == POST:
+            cache_of(request.context).drop()
+
+
+async def _complete(request: ConsoleRequest, conn: Connection, response: Response) -> Response:
+    """The answer. A whole page gets its banner and the counts of the menu."""
+    if not _is_whole(response, request):
+        return response
+    try:
+        waiting = await count_waiting(request.context, conn, request.operator)
+        banner = await read_banner(conn, request.cells, request.merchant_id)
+    except (psycopg.Error, TransientError) as error:
+        if request.http.method != POST:
+            raise
+        # The form has taken effect, and its answer may show a secret that nobody sees again.
+        log.warning("page without banner", path=request.http.url.path, reason=str(error))
+        return response
+    response.values |= request.frame(str(response.values["active"]), banner, waiting)
+    return response
+
+
+def _is_whole(response: Response, request: ConsoleRequest) -> TypeGuard[RenderedPage]:
+    return isinstance(response, RenderedPage) and MENU in response.values and not is_part(request.http)
+
+
+def _send_to_own_password(request: ConsoleRequest) -> Response:
+    """Redirect to the form for an own password, and back to the requested page afterwards."""
+    if is_part(request.http):
+        headers = {**request.context.responses.headers(), "hx-redirect": OWN_PASSWORD}
+        return Response(status_code=204, headers=headers)
+    back = read_return_path(request.url) if request.http.method in (GET, "HEAD") else HOME
+    return request.context.responses.redirect(f"{OWN_PASSWORD}?back={quote(back, safe='')}")
+
+
+def _show_away(request: ConsoleRequest, away: CellAway) -> Response:
+    """The page for the platform's staff if a merchant's cell is away."""
+    response = request.page("console/cell_away.html", status=503, cell=away.name)
+    response.headers["retry-after"] = "2"
+    return response
+
+
+async def open_request(
+    http: Request,
+    context: PageContext,
+    conn: Connection,
+    cells: PageCells,
+    form: Form,
+    *,
+    extends_session: bool = True,
+) -> ConsoleRequest | None:
+    """The request of a user who is signed in with both factors, or None."""
+    token, at_ms = http.cookies.get(COOKIE, ""), context.clock()
+    session = (
+        await sessions.read_session(conn, token, at_ms, extends_session=extends_session) if token else None
+    )
+    if session is None:
+        return None
+    http.scope[AUTHENTICATED] = True
+    operator = session.operator
+    context.turns.note(token, find_owner(operator))
+    named = {"merchant_id": http.path_params.get("merchant_id", operator.merchant_id)}
+    bind_contextvars(operator=operator.name, **{key: value for key, value in named.items() if value})
+    return ConsoleRequest(
+        http=http,
+        context=context,
+        operator=operator,
+        session=session,
+        client=_read_client(http, context, operator),
+        token=token,
+        csrf=csrf.make_token(context.keyring.derive(CSRF_KEY), token),
+        request_id=http.scope.get("request_id", ""),
+        at_ms=at_ms,
+        form=form,
+        url=url_of(http),
+        cells=cells,
+        flash_message=flash.read(http, context.keyring.derive(flash.KEY), token),
+    )
+
+
+def _read_client(http: Request, context: PageContext, operator: Operator) -> Client:
+    """The client's language and theme: a choice in this browser overrides the operator's."""
+    client = context.client(http, operator.language)
+    if operator.theme is None or THEME_COOKIE in http.cookies:
+        return client
+    return replace(client, theme=operator.theme)
+
+
+def _authorize(request: ConsoleRequest, page: Page) -> None:
+    if page.right is None:
+        return
+    if "merchant_id" in request.http.path_params:
+        request.require(page.right, read_id(request, "merchant_id"))
+    else:
+        request.require(page.right, request.merchant_id if page.own_book else None)

@@ -1,0 +1,41 @@
+"""One sub-user's pages do not keep other wallets waiting."""
+
+from tests.journeys.conftest import Platform, Shop
+from tests.wallet_site.conftest import NewBrowser, texts
+from tests.wallet_site.test_security import PAGE, PIN, SET_PIN
+from tests.web.held_connections import HeldConnections, held, patient_pages, waiting_pages
+
+from merchant_wallet.web.responses import Responses
+
+__all__ = ["held", "patient_pages"]
+
+ACTIVITY = "/wallet/activity"
+
+
+def test_a_sub_users_pages_leave_connections_to_others_and_a_merchants_to_other_merchants(
+    platform: Platform, shop: Shop, new_browser: NewBrowser
+) -> None:
+    alice, bob, carol = new_browser(), new_browser(), new_browser()
+    alice.open(shop.user("alice", "1")["url"])
+    bob.open(shop.user("bob", "1")["url"])
+    carol.open(platform.open_merchant().user("carol")["url"])
+    with waiting_pages(platform, "entry", [lambda: alice.get(ACTIVITY)] * 6, waiting=2):
+        for browser in (bob, carol):
+            assert browser.get("/wallet/profile").status_code == 200
+    requests = [lambda: alice.get(ACTIVITY), lambda: bob.get(ACTIVITY)] * 6
+    with waiting_pages(platform, "entry", requests, waiting=3):
+        assert carol.get("/wallet/profile").status_code == 200
+        assert carol.send(SET_PIN, PAGE, pin=PIN, pin_again=PIN).status_code == 303
+
+
+def test_no_page_of_a_wallet_is_rendered_while_it_holds_a_connection(
+    shop: Shop, new_browser: NewBrowser, held: HeldConnections
+) -> None:
+    held.watch(Responses, "render")
+    browser = new_browser()
+    browser.open(shop.user("alice", "1")["url"])
+    for path in ("receive", "security", "profile", "statements", "activity"):
+        page = browser.get(f"/wallet/{path}")
+        assert page.status_code == 200, texts(page)
+    assert len(held.at_work) >= 6
+    assert set(held.at_work) == {0}
