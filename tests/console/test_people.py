@@ -6,7 +6,10 @@ import pytest
 from tests.console.conftest import PASSWORD, SIGN_IN, ConsoleUser, People, read_text
 from tests.journeys.conftest import Clock, Platform, Shop
 
+from merchant_wallet.console import page_routes
+from merchant_wallet.console.notices import Banner
 from merchant_wallet.console.session_cookie import COOKIE
+from merchant_wallet.web.connections import Away
 
 pytestmark = pytest.mark.usefixtures("time_passes")
 
@@ -52,6 +55,21 @@ def test_a_new_operator_signs_in_with_the_password_shown_once(platform: Platform
     assert step.headers["location"] == f"{SIGN_IN}/enrol"
     assert actions(platform, owner) == ["operator.create"]
     assert password not in str(platform.rows("select before::text, after::text from audit_entry"))
+
+
+def test_a_first_password_is_shown_though_the_banner_can_not_be_read(
+    people: People, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    owner = people.signed_in("owner")
+
+    async def fail(*_: object) -> Banner:
+        raise Away("the database went away")
+
+    monkeypatch.setattr(page_routes, "read_banner", fail)
+    answer = owner.post(f"{OPERATORS}/new", {"name": "lin.mei", "role": "auditor", "merchant": ""})
+    assert answer.status_code == 200
+    assert "can sign in now" in read_text(answer.text)
+    assert owner.get(OPERATORS).status_code == 503
 
 
 def test_a_merchants_user_belongs_to_the_merchant_that_was_named(
