@@ -25,7 +25,7 @@ from merchant_wallet.custody.sweeps.store import Sweep
 from merchant_wallet.custody.sweeps.sweep_states import STEPS, Event, State, step
 
 SWEEP = Sweep(
-    *(ERC20, 1, b"D" * 20, 1001, Source(0, 0, 0), WALLET, 70 * USDT, 1, 100, 50, 100, "token", 3, 1, None),
+    *(ERC20, 1, b"D" * 20, 1001, Source(0, 0, 0), WALLET, 70 * USDT, 1, 40, 50, 100, "token", 3, 1, None),
     *(NOW_MS, True, None, None, 1_000, 0),
 )
 DEAR, PAUSED = Obstacle("fee", "dear"), Obstacle("token", "paused")
@@ -49,6 +49,7 @@ FULL = Held(70 * USDT, 100)
         (PAUSED, STALLED_MS, FULL, None, 1_000, Fail),
         (PAUSED, STALLED_MS, None, None, 1_000, Fail),
         (PAUSED, 0, Held(70 * USDT - 1, 100), None, 1_000, Fail),
+        # Coin has left, though more is there than was sent: the address had some before.
         (DEAR, TOP_UP_AGAIN_MS, Held(70 * USDT, 99), Quote(99, 300, 10), 1_000, Wait),
         (DEAR, STALLED_MS, Held(70 * USDT, 99), Quote(99, 300, 10), 1_000, Fail),
     ],

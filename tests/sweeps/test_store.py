@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import psycopg
 import pytest
 from tests.sweeps.sweep_scene import NOW_MS, POLICY, USDT, SweepScene, address_of
+from tests.waits import wait_until_blocked
 
 from merchant_wallet.audit.rollback.evidence import RollbackEvidence, record_evidence
 from merchant_wallet.base.chains import ERC20
@@ -38,6 +39,20 @@ class FakeDraft:
         if self.refusal is not None:
             raise self.refusal
         return SignedTransfer(f"{self.name} at {nonce}".encode(), f"0x{self.name}{nonce}", 7)
+
+
+class SlowDraft(FakeDraft):
+    """Signs when it is told to."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.begun = asyncio.Event()
+        self.may_end = asyncio.Event()
+
+    async def sign(self, nonce: int | None) -> SignedTransfer:
+        self.begun.set()
+        await self.may_end.wait()
+        return await super().sign(nonce)
 
 
 def propose(index: int, *, held: int = 0, units: int = 70 * USDT) -> PlannedSweep:
@@ -185,6 +200,48 @@ def test_only_what_was_never_signed_is_dropped(in_scene: "InScene") -> None:
         # A worker that was about to sign it comes too late.
         with pytest.raises(SweepMovedOn):
             await sign(scene, unsigned, FakeDraft("late"))
+
+    in_scene(scenario)
+
+
+def test_a_sweep_that_is_being_signed_is_not_dropped(in_scene: "InScene") -> None:
+    async def scenario(scene: SweepScene) -> None:
+        [sweep] = await begin(scene, 0)
+        draft = SlowDraft("first")
+        async with await scene.connect() as other:
+            signing = asyncio.create_task(sign(scene, sweep, draft))
+            await draft.begun.wait()
+            dropping = asyncio.create_task(store.drop_unsigned(other, ERC20, NOW_MS, NOW_MS))
+            async with await scene.connect() as watching:
+                await wait_until_blocked(watching, other.info.backend_pid, dropping)
+            draft.may_end.set()
+            await signing
+            assert await dropping == 0
+        assert await scene.steps() == ["top_up"]
+
+    in_scene(scenario)
+
+
+def test_what_continues_a_sweep_is_never_dropped(in_scene: "InScene") -> None:
+    async def scenario(scene: SweepScene) -> None:
+        [sweep] = await begin(scene, 0, held=10**18)
+        terms = Terms(5, 6, 7, sweep.budget_left or 0)
+        await store.continue_sweep(scene.connection, sweep, terms, "dear", NOW_MS)
+        assert await store.drop_unsigned(scene.connection, ERC20, NOW_MS, NOW_MS) == 0
+        assert await scene.steps() == ["continued", "top_up"]
+
+    in_scene(scenario)
+
+
+def test_a_top_up_whose_fee_no_node_knows_counts_with_its_limit(in_scene: "InScene") -> None:
+    async def scenario(scene: SweepScene) -> None:
+        [sweep] = await begin(scene, 0)
+        await sign(scene, sweep, FakeDraft("first"))
+        [signed] = await store.list_open(scene.connection, ERC20)
+        await store.end_tx(scene.connection, signed, "0xfirst4", None, NOW_MS)
+        [(budget,)] = await scene.rows("select budget from sweep")
+        [token] = await store.list_open(scene.connection, ERC20)
+        assert (token.step, token.budget_left) == ("token", budget - sweep.top_up_fee_limit)
 
     in_scene(scenario)
 

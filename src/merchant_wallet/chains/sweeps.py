@@ -102,7 +102,7 @@ class Sweeper(Protocol):
         """What became of a transaction. `signed` has everything that was ever signed for it."""
 
     async def has_lapsed(self, signed: Sequence[SignedTransfer]) -> bool:
-        """Whether the nodes say that all of these expired and are in no block. `judge` alone proves it."""
+        """Whether the only node shows that all of these expired and are in no block. It is no proof."""
 
     async def fee_of(self, tx_hash: str) -> int | None:
         """What a transaction burnt, in wei or sun. None if no node knows its end."""

@@ -103,14 +103,17 @@ class TronProof:
         return Pending()
 
     async def has_lapsed(self, signed: Sequence[SignedTransfer]) -> bool:
-        """Whether every node that answers says that all of these expired and are in no final block.
+        """Whether the only node shows every block that could hold these, and none of them does.
 
-        This is what one node can show. It is no proof that they are void (see `judge`).
+        It is no proof that they are void. If there are more nodes, two prove that in `judge`.
         """
+        if self._nodes.quorum > 1:
+            return False
         for one in signed:
-            end_ms = _read(one).expiration_ms + self._rules.grace_ms
-            seen = select_usable(await self._nodes.every(partial(self._observe, txid=one.tx_hash)))
-            if not seen or any(each.finding is not None or each.final_ms < end_ms for each in seen):
+            transaction = _read(one)
+            end_ms = transaction.expiration_ms + self._rules.grace_ms
+            scans = select_usable(await self._nodes.every(partial(self._scan, one, transaction, end_ms)))
+            if not scans or any(scan.is_there for scan in scans):
                 return False
         return True
 
@@ -170,7 +173,7 @@ class TronProof:
                 alert=f"{signed.tx_hash} has expired and is in no block, but one node alone proves nothing: "
                 "configure a second node"
             )
-        scans = await self._nodes.every(lambda node: self._scan(node, signed, transaction, end_ms))
+        scans = await self._nodes.every(partial(self._scan, signed, transaction, end_ms))
         return self._judge_scans(signed.tx_hash, scans)
 
     def _judge_scans(self, txid: str, scans: Sequence[_Scan | NodeFailed]) -> Verdict:
@@ -184,7 +187,7 @@ class TronProof:
         return Expired(f"{txid} expired and is in none of the blocks that could hold it")
 
     async def _scan(
-        self, node: TronNode, signed: SignedTransfer, transaction: TronTransaction, end_ms: int
+        self, signed: SignedTransfer, transaction: TronTransaction, end_ms: int, node: TronNode
     ) -> _Scan:
         """Read one node's final blocks from the reference block to the first at or after `end_ms`.
 

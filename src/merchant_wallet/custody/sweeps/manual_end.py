@@ -2,7 +2,7 @@
 
 Rules:
 - A sweep is ended only while nothing that was signed for its present transaction can count. Otherwise the
-  text says what would help. That it expired, and is in no block, need not be proven here by two nodes.
+  text says what would help. If only one node is configured, what it shows of its blocks is enough here.
 - What was sent and burnt stays in the sweep's row. Coin and token stay at the address, for the next sweep.
 """
 
@@ -35,11 +35,12 @@ async def end_sweep(
         if sweeper is None or sweeper.wallet != sweep.wallet:
             raise NotEnded("its transaction is signed, and no node here can say whether it may still count")
         verdict = await sweeper.judge(sweep.sweep_tx, signed)
-        # A person may go by what one node says: all of it moves between our own addresses.
+        # A person may go by what the only node shows: all of it moves between our own addresses.
         if isinstance(verdict, Pending) and not await sweeper.has_lapsed(signed):
             raise NotEnded(
                 f"its transaction {signed[-1].tx_hash} is signed and may still count: wait until it is "
-                "final or has expired; if its address lacks coin for the fee, send some there"
+                "final, or has expired and all nodes answer; if its address lacks coin for the fee, send "
+                "some there"
             )
         if not isinstance(verdict, Expired | Pending):
             raise NotEnded(f"its transaction is final: {verdict}; a worker ends it")

@@ -48,8 +48,8 @@ class Stall(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def lacks_coin(self) -> bool:
-        """Whether coin that this sweep has sent there has left the address."""
-        return self.held is not None and self.held.coin < self.sweep.top_up
+        """Whether coin has left the address. With the top-up it held all that the token may burn."""
+        return self.held is not None and self.held.coin < self.sweep.token_fee_limit
 
     @property
     def may_top_up(self) -> bool:
@@ -66,7 +66,7 @@ class Stall(msgspec.Struct, frozen=True, gc=False):
         if held is not None and self.lacks_coin:
             chain = CHAINS[sweep.chain]
             show = show_coins(chain.coin_decimals)
-            there, wanted = show(held.coin), show(sweep.top_up)
+            there, wanted = show(held.coin), show(sweep.token_fee_limit)
             return f"coin has left the address: it holds {there} of {wanted} {chain.coin}; {obstacle}"
         return obstacle
 

@@ -61,12 +61,10 @@ returning sweep_id;
 -- The open sweeps of a chain, oldest first. After a rollback of the database none is advanced.
 select sweep_id, address, merchant_id, account_no, branch, address_index, wallet, amount, coin_price, top_up, top_up_fee_limit,
        token_fee_limit, step, version, top_up_nonce, token_nonce, opened_ms,
-       -- Something was signed for it or for the sweep that it continues. Not `exists`: the planner might read everything that was
-       -- ever signed.
-       continues is not null
-           or coalesce((select true from sweep_signed g where g.chain = s.chain and g.sweep_id = s.sweep_id limit 1), false)
-           as is_begun,
-       obstacle, stalled_ms, budget - coalesce(top_up_fee, 0) as budget_left,
+       -- Something was signed for it, or for the sweep that it continues.
+       version > 0 or continues is not null as is_begun,
+       -- A top-up whose fee no node knew counts with the most that it may have burnt.
+       obstacle, stalled_ms, budget - coalesce(top_up_fee, top_up_fee_limit) as budget_left,
        -- Doubled: for the fee of sending it and the room above that.
        (select coalesce(2 * sum(o.top_up), 0) from sweep o
          where o.chain = s.chain and o.ended_ms is null and o.step = 'top_up' and o.sweep_id < s.sweep_id)::bigint as reserved
@@ -137,11 +135,13 @@ update sweep set step = %(step)s::text, cause = %(cause)s::text, ended_ms = %(no
  where chain = %(chain)s::text and sweep_id = %(sweep_id)s::bigint;
 
 -- name: drop_unsigned
--- Old sweeps without a signature: their prices have changed, so they are planned again.
+-- Old sweeps without a signature: their prices have changed, so they are planned again. The first signature raises the version.
+-- It is a column of the locked row, so a signature that was committed while this waited is seen. What continues a sweep is not
+-- planned again: it spends the rest of that sweep's budget, and fails if it can't go on.
 update sweep s set step = %(step)s::text, version = version + 1, ended_ms = %(now_ms)s::bigint, obstacle = null, stalled_ms = null,
                    cause = 'nothing was signed in time' || coalesce(': ' || obstacle, '')
  where s.chain = %(chain)s::text and s.ended_ms is null and s.opened_ms <= %(before_ms)s::bigint
-   and not exists (select from sweep_signed g where g.chain = s.chain and g.sweep_id = s.sweep_id);
+   and s.version = 0 and s.continues is null;
 
 -- name: read_wallet
 -- A chain's hot wallet, and its next nonce.
