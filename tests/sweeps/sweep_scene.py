@@ -64,13 +64,15 @@ def address_of(index: int, chain: str = ERC20, *, branch: int = 0) -> bytes:
     return account.child(branch).child(index).public().address()
 
 
-def open_evm(folder: Path, url: str, token: bytes, **rules: Any) -> EvmSweeper:
+def open_evm(
+    folder: Path, url: str, token: bytes, *, keys: Mapping[str, bytes] = HOT_KEYS, **rules: Any
+) -> EvmSweeper:
     """A sweeper on a development node, with a signer that has real keys."""
     made = EvmRules(chain_id=CHAIN_ID, token=token, **{"stuck_blocks": 5, **rules})
     policy = ChainLimits(token, made.fee_cap_wei, CHAIN_ID)
-    signer = LocalSigner(Keystore(folder, HOT_KEYS, SEED), SigningRules({ERC20: policy}, USDT, USDT))
+    signer = LocalSigner(Keystore(folder, keys, SEED), SigningRules({ERC20: policy}, USDT, USDT))
     endpoints = Endpoints(url.split(","), timeout_s=60)
-    wallet = Keystore(folder, HOT_KEYS).wallets()[ERC20]
+    wallet = Keystore(folder, keys).wallets()[ERC20]
     return EvmSweeper(EvmChain(made, endpoints, wallet=wallet, signer=signer), endpoints, signer)
 
 

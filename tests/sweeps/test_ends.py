@@ -333,20 +333,6 @@ def test_transfers_that_keep_expiring_end_the_sweep(
     in_scene(scenario)
 
 
-def test_a_sweep_of_a_former_hot_wallet_ends_too(in_scene: "InScene", evm: EvmScene, tmp_path: Path) -> None:
-    async def scenario(scene: SweepScene) -> None:
-        worker, _ = await begin_token(scene, evm, tmp_path)
-        await scene.rows("update sweep set wallet = %s, top_up_nonce = null", b"F" * 20)
-        await worker.follow()
-        scene.clock.now_ms += STALLED_MS
-        await worker.follow()
-        assert await scene.steps() == ["failed"]
-        [sweep] = await scene.shown()
-        assert "no key here of its hot wallet, 0x4646" in (sweep.cause or "")
-
-    in_scene(scenario)
-
-
 def test_what_continues_a_sweep_has_its_place_and_the_database_lets_only_one(
     in_scene: "InScene", evm: EvmScene, tmp_path: Path
 ) -> None:

@@ -190,6 +190,19 @@ def test_a_fault_of_the_wallet_freezes_it_with_the_sweep(in_scene: "InScene") ->
     in_scene(scenario)
 
 
+def test_a_fault_of_a_former_wallet_freezes_no_other(in_scene: "InScene") -> None:
+    async def scenario(scene: SweepScene) -> None:
+        [sweep] = await begin(scene, 0)
+        await sign(scene, sweep, FakeDraft("first"))
+        await scene.rows("update hot_wallet set address = %s", bytes(range(60, 80)))
+        [sweep] = await store.list_open(scene.connection, ERC20)
+        await store.fail(scene.connection, sweep, "dead", 3, NOW_MS, wallet_fault="a stranger's nonce")
+        assert await scene.rows("select frozen_cause from hot_wallet") == [(None,)]
+        assert await scene.steps() == ["failed"]
+
+    in_scene(scenario)
+
+
 def test_only_what_was_never_signed_is_dropped(in_scene: "InScene") -> None:
     async def scenario(scene: SweepScene) -> None:
         signed, unsigned = await begin(scene, 0, 1)

@@ -36,15 +36,16 @@ class Quote(msgspec.Struct, frozen=True, gc=False):
 class SweepTx(msgspec.Struct, frozen=True, gc=False):
     """One transaction of a sweep. `sweep_id` identifies the sweep on its chain for ever.
 
-    `amount` is coin in wei or sun for a `top_up`, else units of the token. `fee_limit` is the most that the
-    transaction may burn. `nonce` is None on chains without nonces. `reserved` is coin of the hot wallet that
-    other open sweeps may still need.
+    `wallet` is the hot wallet that the sweep was opened for. `amount` is coin in wei or sun for a `top_up`,
+    else units of the token. `fee_limit` is the most that the transaction may burn. `nonce` is None on chains
+    without nonces. `reserved` is coin of the hot wallet that other open sweeps may still need.
     """
 
     sweep_id: int
     kind: Kind
     address: bytes
     source: Source
+    wallet: bytes
     amount: int
     fee_limit: int
     nonce: int | None = None
@@ -99,7 +100,9 @@ class Sweeper(Protocol):
         """Send the bytes to the chain. May be repeated. An error proves nothing."""
 
     async def judge(self, sweep_tx: SweepTx, signed: Sequence[SignedTransfer]) -> Verdict:
-        """What became of a transaction. `signed` has everything that was ever signed for it."""
+        """What became of a transaction, also of a former hot wallet. `signed` has everything that was ever
+        signed for it.
+        """
 
     async def has_lapsed(self, signed: Sequence[SignedTransfer]) -> bool:
         """Whether the only node shows that all of these expired and are in no block. It is no proof."""
@@ -180,13 +183,13 @@ class ChainSweeper:
 
     def sender_of(self, sweep_tx: SweepTx) -> bytes:
         """The sender of a transaction."""
-        return self.wallet if sweep_tx.kind == TOP_UP else sweep_tx.address
+        return sweep_tx.wallet if sweep_tx.kind == TOP_UP else sweep_tx.address
 
     def transfer_of(self, sweep_tx: SweepTx) -> Transfer:
         """What the transaction moves: coin to the address, or the token from there."""
         if sweep_tx.kind == TOP_UP:
             return Transfer(self._name, self._coin, sweep_tx.address, sweep_tx.amount)
-        return Transfer(self._name, self._token, self.wallet, sweep_tx.amount)
+        return Transfer(self._name, self._token, sweep_tx.wallet, sweep_tx.amount)
 
 
 async def sign_sweep(signer: Signer, sweep_tx: SweepTx, transfer: Transfer, unsigned: bytes) -> bytes:

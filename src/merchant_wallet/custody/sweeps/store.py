@@ -73,6 +73,7 @@ class Sweep(msgspec.Struct, frozen=True, gc=False):
             self.step,
             self.address,
             self.source,
+            self.wallet,
             self.top_up if is_top_up else self.amount_units,
             self.top_up_fee_limit if is_top_up else token_fee_limit,
             self.top_up_nonce if is_top_up else self.token_nonce,
@@ -293,7 +294,8 @@ async def fail(
     *,
     wallet_fault: str | None = None,
 ) -> None:
-    """The sweep fails: its transaction moves nothing. `wallet_fault` also freezes the hot wallet.
+    """The sweep fails: its transaction moves nothing. `wallet_fault` also freezes its hot wallet, unless
+    that is not the chain's any more.
 
     Either the chain proves it, or nothing that was signed can count. Raises SweepMovedOn, also if more was
     signed meanwhile.
@@ -303,7 +305,8 @@ async def fail(
         await _take_step(connection, sweep)
         await _end_without(connection, sweep, Event.FAILED, values)
         if wallet_fault is not None and sweep.step == TOP_UP:
-            await connection.execute(_TEXTS["freeze_wallet"], {**values, "cause": wallet_fault})
+            frozen = {**values, "wallet": sweep.wallet, "cause": wallet_fault}
+            await connection.execute(_TEXTS["freeze_wallet"], frozen)
 
 
 async def continue_sweep(connection: Connection, sweep: Sweep, terms: Terms, cause: str, now_ms: int) -> int:

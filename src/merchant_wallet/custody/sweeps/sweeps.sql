@@ -212,9 +212,9 @@ update wallet_nonce set cancelled_ms = %(now_ms)s::bigint
    and nonce < %(nonce)s::bigint;
 
 -- name: freeze_wallet
--- Freeze the wallet until an operator has looked. The first cause is kept.
+-- Freeze the wallet until an operator has looked. The first cause is kept. A fault of a former wallet stops no other.
 update hot_wallet set frozen_cause = %(cause)s::text, frozen_ms = %(now_ms)s::bigint
- where chain = %(chain)s::text and frozen_ms is null;
+ where chain = %(chain)s::text and address = %(wallet)s::bytea and frozen_ms is null;
 
 -- name: sum_sweeps
 -- A chain's sweeps for reconciliation: moved, open, burnt, and coin left at addresses.

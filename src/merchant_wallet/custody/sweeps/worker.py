@@ -8,6 +8,7 @@ Rules:
   that was set when the sweep was decided.
 - A sweep that can't be signed for a while is continued with another top-up, or fails (`stalls`). So it never
   holds its place for ever.
+- With another hot wallet than the sweep's nothing is signed. What was signed is still sent and judged.
 - The worker only advances sweeps that have begun, because later nonces of the hot wallet wait for them. The
   command that decides on sweeps signs first.
 """
@@ -149,11 +150,6 @@ class SweepWorker:
 
     async def _advance(self, sweeper: Sweeper, sweep: Sweep) -> None:
         signed = await store.read_signed(await self._worker_connection.get(), sweep)
-        if sweep.wallet != sweeper.wallet:
-            hot = format_address(sweep.chain, sweep.wallet)
-            moved = Obstacle("wallet", f"there is no key here of its hot wallet, {hot}")
-            await (self._note(sweep, moved.cause) if signed else self._stall(sweeper, sweep, moved))
-            return
         verdict = await sweeper.judge(sweep.sweep_tx, signed) if signed else None
         if isinstance(verdict, Pending):
             await _send_again(sweeper, signed[-1], verdict)
@@ -184,6 +180,9 @@ class SweepWorker:
     async def _sign(
         self, sweeper: Sweeper, sweep: Sweep, earlier: Sequence[SignedTransfer]
     ) -> SignedTransfer:
+        if sweep.wallet != sweeper.wallet:
+            hot = format_address(sweep.chain, sweep.wallet)
+            raise Blocked(Obstacle("wallet", f"there is no key here of its hot wallet, {hot}"))
         connection = await self._worker_connection.get()
         nonce = await self._find_nonce(connection, sweeper, sweep)
         signed = await store.sign(
