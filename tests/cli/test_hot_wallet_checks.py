@@ -7,8 +7,8 @@ from merchant_wallet.cli.hot_wallet_checks import HotWalletState, judge
 
 ETH = 10**18
 HOT, OTHER = format_address("ERC20", b"h" * 20), format_address("ERC20", b"o" * 20)
-GOOD = HotWalletState("ERC20", b"h" * 20, ETH, ETH // 50, 3, HOT)
-TRON = HotWalletState("TRC20", b"h" * 20, 1_500_000, 1_000_000, 0, None)
+GOOD = HotWalletState("ERC20", b"h" * 20, ETH, ETH // 50, 70, 3, HOT)
+TRON = HotWalletState("TRC20", b"h" * 20, 1_500_000, 1_000_000, 0, 0, None)
 
 
 @each_row(
@@ -18,7 +18,7 @@ TRON = HotWalletState("TRC20", b"h" * 20, 1_500_000, 1_000_000, 0, None)
         (TRON, "holds 1.5 TRX for fees", None, None),
         (GOOD._replace(workers_wallet=None), "holds 1 ETH", None, None),
         # Nothing waits for the old key: the workers' next start makes theirs the hot wallet.
-        (GOOD._replace(workers_wallet=OTHER, open_orders=0), "holds 1 ETH", None, None),
+        (GOOD._replace(workers_wallet=OTHER, open_units=0, open_orders=0), "holds 1 ETH", None, None),
         (GOOD._replace(coin=0), "holds 0 ETH for fees", "send ETH to it", None),
         (TRON._replace(coin=0), f"{format_address('TRC20', b'h' * 20)} holds 0 TRX", "send TRX", None),
         (GOOD._replace(coin=ETH // 100), "holds 0.01 ETH", None, "may cost up to 0.02 ETH"),
@@ -26,6 +26,12 @@ TRON = HotWalletState("TRC20", b"h" * 20, 1_500_000, 1_000_000, 0, None)
         (
             GOOD._replace(workers_wallet=OTHER),
             f"3 orders wait for the key of {HOT}, and the workers have that of {OTHER}",
+            "bring the old key back",
+            None,
+        ),
+        (
+            GOOD._replace(workers_wallet=OTHER, open_orders=0),
+            f"a transfer to the cold wallet waits for the key of {HOT}",
             "bring the old key back",
             None,
         ),

@@ -22,6 +22,12 @@ DEPOSIT = (
     " address, amount, status, seen_ms, final_ms) select merchant_id, 'ERC20', '0x1', 0, 1, '0xb',"
     " address, address, 70000000, 'credited', 1, 1 from merchant_address where chain = 'ERC20'"
 )
+LATER = (
+    "insert into sweep (chain, address, merchant_id, account_no, branch, address_index, wallet, amount,"
+    " coin_price, top_up, top_up_fee_limit, token_fee_limit, actor, opened_ms, step, cause, ended_ms)"
+    " select 'TRC20', wallet, merchant_id, 0, 0, 0, wallet, 1, 1, 0, 0, 1, 'tests', 1, 'dropped', 'old', 1"
+    " from sweep"
+)
 NOTHING = "There is nothing to sweep"
 
 
@@ -111,8 +117,13 @@ def test_a_deposit_is_planned_swept_and_shown(
         refused = wallet.refuse("sweep", "end", str(begun[0]["sweepId"]), "--reason", "too slow")
         assert "is signed and may still count" in refused
         monkeypatch.setattr(sweep_commands, "INTERVAL_S", 0.1)
+        # Of all sweeps it reads only the newest. It waits for older ones too.
+        wallet.tamper(LATER)
+        monkeypatch.setattr(sweep_commands, "MAX_SHOWN", 1)
         with mining(node):
-            [sweep] = wallet.ask("sweep", "run")["sweeps"]
+            assert wallet.ask("sweep", "run") == {"sweeps": []}
+        wallet.tamper("delete from sweep where step = 'dropped'")
+        [sweep] = wallet.ask("sweep", "list")["sweeps"]
         assert (sweep["step"], sweep["address"], sweep["why"]) == ("done", address, None)
         assert token.balance(hot) == 70 * USDT
         assert float(sweep["fuelFee"]) > 0

@@ -1,5 +1,5 @@
-"""`doctor`: whether each hot wallet has coin for fees, and whether the workers have the key that orders wait
-for.
+"""`doctor`: whether each hot wallet has coin for fees, and whether the workers have the key that orders or a
+transfer to the cold wallet wait for.
 """
 
 from collections.abc import AsyncIterator
@@ -17,14 +17,16 @@ OLD_MS: Final = 600_000
 
 
 class HotWalletState(NamedTuple):
-    """One chain's hot wallet: its coin, if a node says it, the chain's fee cap, its orders under way, and the
-    wallet of the workers' key, if they have reported it.
+    """One chain's hot wallet: its coin, if a node says it, the chain's fee cap, what it still has to pay to
+    orders and to the cold wallet, the number of these orders, and the wallet of the workers' key, if they
+    have reported it.
     """
 
     chain: str
     address: bytes
     coin: int | None
     fee_cap: int
+    open_units: int
     open_orders: int
     workers_wallet: str | None
 
@@ -44,7 +46,8 @@ async def check_hot_wallets(home: Any, settings: "Settings") -> AsyncIterator[Fi
                 continue
             coin = await _read_coin(readers[wallet.chain], wallet.address)
             cap, key = settings.chains[wallet.chain].fee_cap, keys.get(wallet.chain)
-            yield judge(HotWalletState(wallet.chain, wallet.address, coin, cap, wallet.open_orders, key))
+            under_way = (wallet.open_units, wallet.open_orders)
+            yield judge(HotWalletState(wallet.chain, wallet.address, coin, cap, *under_way, key))
     finally:
         for reader in readers.values():
             await reader.close()
@@ -59,9 +62,10 @@ def judge(state: HotWalletState) -> Finding:
 
     chain, coin = state.chain, CHAINS[state.chain].coin
     hot, show = format_address(chain, state.address), show_coins(CHAINS[chain].coin_decimals)
-    if state.open_orders and state.workers_wallet not in (None, hot):
+    if state.open_units and state.workers_wallet not in (None, hot):
         orders = count_of(state.open_orders, "order waits", "orders wait")
-        text = f"{chain}: {orders} for the key of {hot}, and the workers have that of {state.workers_wallet}"
+        waiting = orders if state.open_orders else "a transfer to the cold wallet waits"
+        text = f"{chain}: {waiting} for the key of {hot}, and the workers have that of {state.workers_wallet}"
         return Finding(NAME, text, "bring the old key back until they are final, and start the workers again")
     if state.coin is None:
         return Finding(NAME, f"{chain}: no node says what {hot} holds", hint="run doctor again")

@@ -201,8 +201,8 @@ async def _end(session: Session, sweep_id: int, reason: str) -> "SweepShown":
     try:
         async with session.conn.transaction():
             ended = await end_sweep(session.conn, sweepers, sweep_id, reason, now_ms())
-            subject, told = describe_audit(ended, reason)
-            await session.author().record(session.conn, kinds.END_SWEEP, subject, after=told)
+            subject, facts = describe_audit(ended, reason)
+            await session.author().record(session.conn, kinds.END_SWEEP, subject, after=facts)
     except NotEnded as error:
         raise Failure(f"Sweep {sweep_id} was not ended: {error}.") from None
     finally:
@@ -293,7 +293,12 @@ async def _follow(session: Session, worker: "SweepWorker", watched: set[int], *,
                 terminal.note(f"{left}; they are tried again.")
             shown = await store.list_sweeps(session.conn, limit=MAX_SHOWN)
             watched |= store.find_continued(watched, shown)
-            under_way = sum(one.ended_ms is None and one.sweep_id in watched for one in shown)
+            still_open = [
+                one.sweep_id
+                for chain in worker.sweepers
+                for one in await store.list_open(session.conn, chain)
+            ]
+            under_way = len(watched.intersection(still_open))
             if once or not under_way:
                 return under_way
             progress.show(f"{len(watched) - under_way} of {len(watched)} swept")
