@@ -15,6 +15,7 @@ from merchant_wallet.base.addresses import parse_evm, to_eip55
 from merchant_wallet.chains.evm.transactions import parse_signed, recover_sender
 from merchant_wallet.chains.keys.keystore import FOLDER, NAMES, create_key
 from merchant_wallet.cli import sweep as sweep_commands
+from merchant_wallet.cli.session import find_actor
 
 PASSPHRASE = "correct horse battery staple"
 DEPOSIT = (
@@ -156,7 +157,7 @@ def test_an_operator_ends_a_sweep_that_cannot_go_on_and_the_log_says_why(wallet:
     [sweep] = wallet.ask("sweep", "list", "--open")["sweeps"]
     number, why = str(sweep["sweepId"]), "the issuer has blocked it"
     [ended] = wallet.ask("sweep", "end", number, "--reason", why)["sweeps"]
-    assert (ended["step"], ended["why"]) == ("failed", f"an operator ended it: {why}")
+    assert (ended["step"], ended["why"]) == ("failed", f"{find_actor()} ended it: {why}")
     assert wallet.ask("sweep", "list", "--open") == {"sweeps": []}
     facts = {"chain": "TRC20", "address": sweep["address"], "reason": why}
     logged = "select subject, after from audit_entry where action = 'sweep.end'"

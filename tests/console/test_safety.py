@@ -169,7 +169,7 @@ def test_a_sweep_that_cannot_go_on_is_shown_and_ended_with_a_reason(till: Till, 
     work(platform)
     assert "The sweep is ended." in read_text(people.again(ann).page(url))
     [(step, cause)] = platform.rows("select step, cause from sweep where sweep_id = %s", sweep_id)
-    assert (step, cause) == ("failed", f"an operator ended it: {WHY}")
+    assert (step, cause) == ("failed", f"operator:{ann.name} ended it: {WHY}")
     assert audit(platform, f"sweep {sweep_id}") == [
         (f"operator:{ann.name}", "sweep.end.asked"),
         ("worker", "sweep.end"),

@@ -32,6 +32,7 @@ from merchant_wallet.chains.transport import Endpoints
 from merchant_wallet.chains.tron.chain import TronChain, TronNodes, TronRules
 from merchant_wallet.chains.tron.sweeps import TronSweeper
 from merchant_wallet.custody.sweeps import store
+from merchant_wallet.custody.sweeps.manual_end import end_sweep
 from merchant_wallet.custody.sweeps.plan import PlannedSweep, SweepPolicy, make_plan
 from merchant_wallet.custody.sweeps.store import SweepShown
 from merchant_wallet.custody.sweeps.survey import survey
@@ -158,6 +159,13 @@ class SweepScene:
 
     async def steps(self) -> list[str]:
         return [sweep.step for sweep in await self.shown()]
+
+
+async def end(
+    connection: AsyncConnection, sweepers: Mapping[str, Sweeper], sweep_id: int, reason: str = "stuck"
+) -> None:
+    """Ann ends a sweep."""
+    await end_sweep(connection, sweepers, sweep_id, actor="ann", reason=reason, now_ms=NOW_MS)
 
 
 async def open_sweep_scene(url: str, closing: AsyncExitStack) -> SweepScene:

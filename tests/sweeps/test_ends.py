@@ -9,7 +9,7 @@ import pytest
 from tests.chains.evm_scene import HELD, WALLET, EvmScene
 from tests.chains.tron_scene import WALLET_SUN, WALLET_UNITS, TronScene
 from tests.sweeps.evm_steps import coin, finish, open_it, pay_in, transfers_to_wallet
-from tests.sweeps.sweep_scene import NOW_MS, USDT, SweepScene
+from tests.sweeps.sweep_scene import NOW_MS, USDT, SweepScene, end
 from tests.sweeps.test_tron import finish as finish_tron
 from tests.sweeps.test_tron import make_runner
 from tests.sweeps.test_tron import pay_in as pay_in_tron
@@ -17,7 +17,7 @@ from tests.sweeps.test_tron import pay_in as pay_in_tron
 from merchant_wallet.base.chains import ERC20, TRC20
 from merchant_wallet.custody.balances import CustodyReader
 from merchant_wallet.custody.sweeps import store
-from merchant_wallet.custody.sweeps.manual_end import NotEnded, end_sweep
+from merchant_wallet.custody.sweeps.manual_end import NotEnded
 from merchant_wallet.custody.sweeps.plan import Terms
 from merchant_wallet.custody.sweeps.stalls import STALLED_MS, TOP_UP_AGAIN_MS
 from merchant_wallet.custody.sweeps.worker import SweepWorker
@@ -215,7 +215,7 @@ def test_a_signed_transfer_that_is_stuck_goes_through_when_somebody_sends_coin(
         [sweep] = await scene.shown()
         assert (sweep.step, "gas costs" in (sweep.obstacle or "")) == ("token", True)
         with pytest.raises(NotEnded, match="send some there"):
-            await end_sweep(scene.connection, worker.sweepers, sweep.sweep_id, "stuck", NOW_MS)
+            await end(scene.connection, worker.sweepers, sweep.sweep_id)
         evm.node.fund(address, 10**16)
         assert await finish(scene, evm, worker) == ["done"]
         assert transfers_to_wallet(evm) == [70 * USDT]
@@ -333,7 +333,7 @@ def test_transfers_that_keep_expiring_end_the_sweep(
     in_scene(scenario)
 
 
-def test_what_continues_a_sweep_has_its_place_and_the_database_lets_only_one(
+def test_a_sweep_has_one_successor_and_the_database_refuses_another(
     in_scene: "InScene", evm: EvmScene, tmp_path: Path
 ) -> None:
     async def scenario(scene: SweepScene) -> None:

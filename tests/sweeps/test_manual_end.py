@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.chains.tron_faults import forget, go_away
 from tests.chains.tron_scene import TronScene, open_tron
-from tests.sweeps.sweep_scene import NOW_MS, SweepScene
+from tests.sweeps.sweep_scene import SweepScene, end
 from tests.sweeps.test_ends import begin_tron_token
 
-from merchant_wallet.custody.sweeps.manual_end import NotEnded, end_sweep
+from merchant_wallet.custody.sweeps.manual_end import NotEnded, was_ended
 
 if TYPE_CHECKING:
     from tests.sweeps.conftest import InScene
@@ -24,17 +24,20 @@ def test_an_operator_ends_a_sweep_unless_what_was_signed_may_still_count(
         tron.network.fake.holds_back = True
         await worker.follow()
         with pytest.raises(NotEnded, match="may still count"):
-            await end_sweep(home, worker.sweepers, sweep.sweep_id, "stuck", NOW_MS)
+            await end(home, worker.sweepers, sweep.sweep_id)
         with pytest.raises(NotEnded, match="no node"):
-            await end_sweep(home, {}, sweep.sweep_id, "stuck", NOW_MS)
+            await end(home, {}, sweep.sweep_id)
         tron.let_expire()
-        await end_sweep(home, worker.sweepers, sweep.sweep_id, "stuck", NOW_MS)
+        await end(home, worker.sweepers, sweep.sweep_id)
         [ended] = await scene.shown()
-        assert (ended.step, ended.cause) == ("failed", "an operator ended it: stuck")
+        assert (ended.step, ended.cause) == ("failed", "ann ended it: stuck")
+        # Ann's act is repeated if its worker died then. Ben's was not carried out.
+        assert await was_ended(home, sweep.sweep_id, actor="ann", reason="stuck")
+        assert not await was_ended(home, sweep.sweep_id, actor="ben", reason="stuck")
         with pytest.raises(NotEnded, match="ended before"):
-            await end_sweep(home, worker.sweepers, sweep.sweep_id, "again", NOW_MS)
+            await end(home, worker.sweepers, sweep.sweep_id, "again")
         with pytest.raises(NotEnded, match="no sweep 999"):
-            await end_sweep(home, {}, 999, "again", NOW_MS)
+            await end(home, {}, 999, "again")
 
     in_scene(scenario)
 
@@ -49,11 +52,11 @@ def test_an_operator_ends_a_sweep_that_one_node_alone_cannot_prove_void(
             tron.network.fake.holds_back = True
             await worker.follow()
             with pytest.raises(NotEnded, match="may still count"):
-                await end_sweep(scene.connection, worker.sweepers, sweep.sweep_id, "stuck", NOW_MS)
+                await end(scene.connection, worker.sweepers, sweep.sweep_id)
             tron.let_expire()
             await worker.follow()
             assert await scene.steps() == ["token"]
-            await end_sweep(scene.connection, worker.sweepers, sweep.sweep_id, "stuck", NOW_MS)
+            await end(scene.connection, worker.sweepers, sweep.sweep_id)
             assert await scene.steps() == ["failed"]
 
     in_scene(scenario)
@@ -74,7 +77,7 @@ def test_no_operator_ends_a_sweep_whose_transfer_is_in_a_block_that_a_node_has_n
                 go_away(other)
             [sweep] = await scene.shown()
             with pytest.raises(NotEnded, match="may still count"):
-                await end_sweep(scene.connection, worker.sweepers, sweep.sweep_id, "stuck", NOW_MS)
+                await end(scene.connection, worker.sweepers, sweep.sweep_id)
             assert await scene.steps() == ["token"]
 
     in_scene(scenario)
@@ -91,9 +94,9 @@ def test_no_operator_ends_a_sweep_while_one_of_two_nodes_is_away(
         [sweep] = await scene.shown()
         go_away(tron.network.servers[1])
         with pytest.raises(NotEnded, match="all nodes answer"):
-            await end_sweep(scene.connection, worker.sweepers, sweep.sweep_id, "stuck", NOW_MS)
+            await end(scene.connection, worker.sweepers, sweep.sweep_id)
         tron.network.servers[1].switches.__init__()  # type: ignore[misc]  # honest again
-        await end_sweep(scene.connection, worker.sweepers, sweep.sweep_id, "stuck", NOW_MS)
+        await end(scene.connection, worker.sweepers, sweep.sweep_id)
         assert await scene.steps() == ["failed"]
 
     in_scene(scenario)

@@ -235,7 +235,7 @@ def test_a_sweep_that_is_being_signed_is_not_dropped(in_scene: "InScene") -> Non
     in_scene(scenario)
 
 
-def test_what_continues_a_sweep_is_never_dropped(in_scene: "InScene") -> None:
+def test_a_successor_is_never_dropped(in_scene: "InScene") -> None:
     async def scenario(scene: SweepScene) -> None:
         [sweep] = await begin(scene, 0, held=10**18)
         terms = Terms(5, 6, 7, sweep.budget_left or 0)
@@ -317,7 +317,7 @@ def test_no_sweep_is_begun_signed_or_taken_further_while_a_sign_of_a_rollback_st
     in_scene(scenario)
 
 
-def test_what_a_run_follows_includes_what_continues_its_sweeps(in_scene: "InScene") -> None:
+def test_a_run_follows_the_successors_of_its_sweeps(in_scene: "InScene") -> None:
     async def scenario(scene: SweepScene) -> None:
         sweep_ids = []
         for index in range(2):
@@ -334,7 +334,7 @@ def test_what_a_run_follows_includes_what_continues_its_sweeps(in_scene: "InScen
             sweep = max(await store.list_open(scene.connection, ERC20), key=lambda one: one.sweep_id)
             await store.continue_sweep(scene.connection, sweep, Terms(0, 0, 1, 9), "dear", NOW_MS)
         shown = await scene.shown()
-        assert store.find_continued({sweep_ids[1]}, shown) == {shown[2].sweep_id, shown[3].sweep_id}
-        assert store.find_continued({sweep_ids[0]}, shown) == set()
+        assert store.find_successors({sweep_ids[1]}, shown) == {shown[2].sweep_id, shown[3].sweep_id}
+        assert store.find_successors({sweep_ids[0]}, shown) == set()
 
     in_scene(scenario)

@@ -235,8 +235,11 @@ def test_a_broadcast_that_fails_after_it_was_taken_changes_nothing(
         await pay_in(scene, tron, 0, 70 * USDT)
         await scene.begin(worker, TRC20)
         for _ in ("top_up", "token"):
-            with pytest.raises(SweepsFailed):
-                await worker.follow(with_unsigned=True)
+            for _ in ("signed", "sent again"):
+                with pytest.raises(SweepsFailed):
+                    await worker.follow(with_unsigned=True)
+            [sweep] = await scene.shown()
+            assert sweep.obstacle == "the answer was lost"
             tron.network.settle()
             await worker.follow()
         assert await scene.steps() == ["done"]

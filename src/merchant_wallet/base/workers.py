@@ -78,6 +78,11 @@ def log_failure(logger: Any, event: str, error: Exception, **facts: object) -> N
         logger.error(event, exc_info=error, **facts)
 
 
+def describe_error(error: Exception) -> str:
+    """What an operator reads about an error. The log has the rest."""
+    return "timeout" if isinstance(error, TimeoutError) else str(error) or type(error).__name__
+
+
 def compute_retry_pause_s(failures: int) -> float:
     """How long to wait after this many failures in a row: doubling, up to half a minute."""
     return min(LAST_RETRY_S, FIRST_RETRY_S * float(1 << min(failures, 16)))

@@ -200,7 +200,9 @@ async def _end(session: Session, sweep_id: int, reason: str) -> "SweepShown":
     sweepers = await open_reading_sweepers(session.settings, session.conn)
     try:
         async with session.conn.transaction():
-            ended = await end_sweep(session.conn, sweepers, sweep_id, reason, now_ms())
+            ended = await end_sweep(
+                session.conn, sweepers, sweep_id, actor=find_actor(), reason=reason, now_ms=now_ms()
+            )
             subject, facts = describe_audit(ended, reason)
             await session.author().record(session.conn, kinds.END_SWEEP, subject, after=facts)
     except NotEnded as error:
@@ -279,7 +281,7 @@ async def _open(
 async def _follow(session: Session, worker: "SweepWorker", watched: set[int], *, once: bool) -> int:
     """Continue until none of the watched sweeps is open. Returns how many still are.
 
-    What continues one of them is watched too.
+    Their successors are watched too.
     """
     from merchant_wallet.custody.sweeps import store
     from merchant_wallet.custody.sweeps.worker import SweepsFailed
@@ -292,7 +294,7 @@ async def _follow(session: Session, worker: "SweepWorker", watched: set[int], *,
             except SweepsFailed as left:
                 terminal.note(f"{left}; they are tried again.")
             shown = await store.list_sweeps(session.conn, limit=MAX_SHOWN)
-            watched |= store.find_continued(watched, shown)
+            watched |= store.find_successors(watched, shown)
             still_open = [
                 one.sweep_id
                 for chain in worker.sweepers

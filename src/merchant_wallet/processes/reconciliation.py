@@ -27,7 +27,7 @@ from merchant_wallet.base.chains import CHAINS
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.currencies import USDT
 from merchant_wallet.base.money import format_units
-from merchant_wallet.base.workers import Connect, repeat
+from merchant_wallet.base.workers import Connect, describe_error, repeat
 from merchant_wallet.chains.jsonrpc import CallReverted
 from merchant_wallet.chains.protocol import Block, ChainAway, ChainDisagrees, TokenTransfer
 from merchant_wallet.chains.transport import NodeFailed, NodeRefused
@@ -151,7 +151,7 @@ class Reconciler:
                 final = await self._search(databases, name, custody_reader)
                 await self._survey(databases.home, name, custody_reader, final, is_whole=surveys_all)
             except FAILURES as error:
-                failures[name] = str(error) or type(error).__name__
+                failures[name] = describe_error(error)
         return failures
 
     async def _search(self, databases: Databases, name: str, custody_reader: CustodyReader) -> Block:
@@ -260,7 +260,7 @@ class Reconciler:
                     async with asyncio.timeout(CHAIN_TIMEOUT_S):
                         views[name] = await self._compare_chain(databases, name, custody_reader, balances)
                 except FAILURES as error:
-                    causes[name] = str(error) or type(error).__name__
+                    causes[name] = describe_error(error)
         return ChainViews(balances, views, causes)
 
     async def _compare_chain(

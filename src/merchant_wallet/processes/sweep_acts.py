@@ -94,13 +94,14 @@ class SweepActs:
     async def end(self, running: Running) -> Outcome:
         """End a sweep that can't go on."""
         sweep_id, reason = int(running.act.arguments["sweepId"]), running.act.reason
+        actor = running.act.asked_by
         async with await self._connect() as home:
             sweepers = await open_reading_sweepers(self._base.settings, home)
             try:
-                ended = await end_sweep(home, sweepers, sweep_id, reason, now_ms())
+                ended = await end_sweep(home, sweepers, sweep_id, actor=actor, reason=reason, now_ms=now_ms())
             except (NotEnded, ChainAway, ChainDisagrees, NodeFailed, NodeRefused) as error:
                 # A worker that died may have ended it already, and could not say so.
-                if not await was_ended(home, sweep_id, reason):
+                if not await was_ended(home, sweep_id, actor=actor, reason=reason):
                     raise ActFailed(str(error)) from error
                 return Outcome({"sweepId": sweep_id}, {"reason": reason})
             finally:
@@ -173,7 +174,7 @@ async def _follow(
 ) -> None:
     """Advance the sweeps until none of the watched ones is open, or for `FOLLOW_S`.
 
-    What continues one of them is watched too.
+    Their successors are watched too.
     """
     deadline_s = asyncio.get_running_loop().time() + FOLLOW_S
     while watched and asyncio.get_running_loop().time() < deadline_s:
@@ -182,7 +183,7 @@ async def _follow(
         except SweepsFailed as left:
             log.info("sweeps are tried again", reason=str(left))
         shown = await store.list_sweeps(home, chain=chain, limit=MAX_ROWS)
-        watched |= store.find_continued(watched, shown)
+        watched |= store.find_successors(watched, shown)
         under_way = sum(sweep.sweep_id in watched for sweep in await store.list_open(home, chain))
         running.report("sweeping", len(watched) - under_way, len(watched))
         if not under_way:

@@ -26,7 +26,14 @@ from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.db import is_database_away
 from merchant_wallet.base.pool import Pool
 from merchant_wallet.base.spans import Tracing, work_on_order
-from merchant_wallet.base.workers import Connect, WorkerConnection, compute_retry_pause_s, log_failure, repeat
+from merchant_wallet.base.workers import (
+    Connect,
+    WorkerConnection,
+    compute_retry_pause_s,
+    describe_error,
+    log_failure,
+    repeat,
+)
 from merchant_wallet.chains.protocol import Chain, ChainAway, ChainDisagrees, Obstacle
 from merchant_wallet.withdrawals import payouts
 from merchant_wallet.withdrawals.attempt import Attempt, Book, FindRefundRest, ScreenOrder
@@ -220,7 +227,7 @@ class Payer:
             failures = claim.failures + 1
             log_failure(log, "payout attempt failed", error, fence=claim.fence, failures=failures)
             kind = "node" if isinstance(error, ChainAway | ChainDisagrees | TimeoutError) else "fault"
-            obstacle = Obstacle(kind, f"{type(error).__name__}: {error}"[:MAX_CAUSE])
+            obstacle = Obstacle(kind, describe_error(error)[:MAX_CAUSE])
             return Waits(int(1000 * compute_retry_pause_s(failures - 1)), obstacle), failures
 
 

@@ -19,7 +19,7 @@ import structlog
 from merchant_wallet.base.addresses import format_address
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.counted import count_of
-from merchant_wallet.base.workers import Connect, WorkerConnection, repeat
+from merchant_wallet.base.workers import Connect, WorkerConnection, describe_error, repeat
 from merchant_wallet.chains.cold import ColdChain
 from merchant_wallet.chains.protocol import (
     Blocked,
@@ -143,7 +143,7 @@ class ColdWorker:
         except Exception as error:
             # One failed transfer stops no other. It is tried again.
             log.error("cold transfer not advanced", **describe(one), error=repr(error))
-            await self._steps.note(one, f"{type(error).__name__}: {error}")
+            await self._steps.note(one, describe_error(error))
             return False
         finally:
             await store.unclaim(await self._worker_connection.get(), one)

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 from psycopg import AsyncConnection
 
+from merchant_wallet.approvals.acts.kinds import format_sweep
 from merchant_wallet.base.addresses import format_address
 from merchant_wallet.chains.protocol import Expired, Pending
 from merchant_wallet.chains.sweeps import Sweeper
@@ -22,7 +23,13 @@ class NotEnded(Exception):
 
 
 async def end_sweep(
-    connection: AsyncConnection, sweepers: Mapping[str, Sweeper], sweep_id: int, reason: str, now_ms: int
+    connection: AsyncConnection,
+    sweepers: Mapping[str, Sweeper],
+    sweep_id: int,
+    *,
+    actor: str,
+    reason: str,
+    now_ms: int,
 ) -> Sweep:
     """End an open sweep as failed, and return it as it was. Raises NotEnded, ChainAway.
 
@@ -45,27 +52,22 @@ async def end_sweep(
         if not isinstance(verdict, Expired | Pending):
             raise NotEnded(f"its transaction is final: {verdict}; a worker ends it")
     try:
-        await store.fail(connection, sweep, describe_end(reason), None, now_ms)
+        await store.fail(connection, sweep, _describe_end(actor, reason), None, now_ms)
     except SweepMovedOn as error:
         raise NotEnded("a worker took it further at this moment: look at it again") from error
     return sweep
 
 
-async def was_ended(connection: AsyncConnection, sweep_id: int, reason: str) -> bool:
-    """Whether a sweep was ended for this reason."""
+async def was_ended(connection: AsyncConnection, sweep_id: int, *, actor: str, reason: str) -> bool:
+    """Whether this person has ended a sweep for this reason."""
     shown = await store.list_sweeps(connection, sweep_id=sweep_id)
-    return bool(shown) and shown[0].cause == describe_end(reason)
+    return bool(shown) and shown[0].cause == _describe_end(actor, reason)
 
 
 def describe_audit(sweep: Sweep, reason: str) -> tuple[str, dict[str, object]]:
     """The subject and the facts of the audit entry. Pure."""
     address = format_address(sweep.chain, sweep.address)
-    return f"sweep {sweep.sweep_id}", {"chain": sweep.chain, "address": address, "reason": reason}
-
-
-def describe_end(reason: str) -> str:
-    """The cause of a sweep that an operator has ended."""
-    return f"an operator ended it: {reason}"
+    return format_sweep(sweep.sweep_id), {"chain": sweep.chain, "address": address, "reason": reason}
 
 
 async def _find_open(connection: AsyncConnection, sweep_id: int) -> Sweep:
@@ -78,3 +80,7 @@ async def _find_open(connection: AsyncConnection, sweep_id: int) -> Sweep:
     if shown[0].ended_ms is None:
         raise NotEnded("the database was rolled back, so no sweep changes")
     raise NotEnded(f"it has ended before: {shown[0].cause or shown[0].step}")
+
+
+def _describe_end(actor: str, reason: str) -> str:
+    return f"{actor} ended it: {reason}"

@@ -5,8 +5,8 @@ Rules:
   it has expired.
 - Tokens that have left the address end the sweep at once, because a final balance shows it.
 - Coin that has left the address is not sent again: somebody else may have the key.
-- If fees have risen for `TOP_UP_AGAIN_MS`, the sweep is continued with another top-up. Everything that it
-  burns stays within the budget of the first decision.
+- If fees are too high after `TOP_UP_AGAIN_MS`, a successor sends another top-up. Everything that both burn
+  stays within the budget of the first decision.
 - Whatever the reason is, a sweep waits at most `STALLED_MS`. Then it fails, and an operator may ask again.
 """
 
@@ -84,7 +84,7 @@ class Fail(msgspec.Struct, frozen=True):
 
 
 class Continue(msgspec.Struct, frozen=True):
-    """Another sweep continues it, on these terms."""
+    """A successor continues it, on these terms."""
 
     terms: Terms
     cause: str

@@ -36,7 +36,7 @@ class SweepMovedOn(Exception):
 class Sweep(msgspec.Struct, frozen=True, gc=False):
     """An open sweep (see migrations 0008 and 0078).
 
-    `is_begun`: something was signed for it, or for the sweep that it continues. `budget_left` is what it may
+    `is_begun`: something was signed for it, or it is a successor. `budget_left` is what it may
     still burn; None for one from before 0078.
     """
 
@@ -182,8 +182,8 @@ async def list_sweeps(
     return [SweepShown(name, sweep_id, bytes(address), *rest) for name, sweep_id, address, *rest in rows]
 
 
-def find_continued(sweep_ids: Set[int], sweeps: Iterable[SweepShown]) -> set[int]:
-    """Of some sweeps, those that continue one of these, directly or through others. Pure."""
+def find_successors(sweep_ids: Set[int], sweeps: Iterable[SweepShown]) -> set[int]:
+    """Of some sweeps, the successors of these, and theirs. Pure."""
     found = set(sweep_ids)
     for sweep in sorted(sweeps, key=lambda one: one.sweep_id):
         if sweep.continues in found:
@@ -310,7 +310,7 @@ async def fail(
 
 
 async def continue_sweep(connection: Connection, sweep: Sweep, terms: Terms, cause: str, now_ms: int) -> int:
-    """End a sweep and put another one in its place, on other terms. Returns its id. Raises SweepMovedOn."""
+    """End a sweep and open its successor, on other terms. Returns its id. Raises SweepMovedOn."""
     values = {**_make_key_params(sweep), "cause": cause, "fee": None, "now_ms": now_ms}
     async with connection.transaction():
         await _take_step(connection, sweep)

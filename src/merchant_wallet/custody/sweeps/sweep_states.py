@@ -5,7 +5,7 @@ Coin for the fee is sent to the deposit address first, if it has too little. The
 Rules that the table holds:
 - The token moves only after the coin has arrived finally.
 - A sweep is done only by its final token transfer.
-- A sweep that is continued moves nothing itself any more. The next one has its place.
+- A sweep that was continued moves nothing itself any more. Its successor does.
 - A sweep that has ended never changes.
 """
 
@@ -25,7 +25,7 @@ class State(StrEnum):
     """The token is moved from there."""
     DONE = "done"
     CONTINUED = "continued"
-    """Fees have risen. Another sweep sends more coin and moves the token."""
+    """Fees have risen. Its successor sends more coin and moves the token."""
     FAILED = "failed"
     """It moved nothing and never will. An operator must ask for another try."""
     DROPPED = "dropped"

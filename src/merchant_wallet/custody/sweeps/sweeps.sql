@@ -48,7 +48,7 @@ on conflict do nothing
 returning sweep_id;
 
 -- name: continue_sweep
--- The sweep that takes the place of one that was just ended, with more coin and other limits.
+-- The successor of a sweep that was just ended, with more coin and other limits.
 insert into sweep (chain, address, merchant_id, account_no, branch, address_index, wallet, amount, coin_price, top_up,
                    top_up_fee_limit, token_fee_limit, budget, actor, opened_ms, step, continues)
 select chain, address, merchant_id, account_no, branch, address_index, wallet, amount, coin_price, %(top_up)s::bigint,
@@ -61,7 +61,7 @@ returning sweep_id;
 -- The open sweeps of a chain, oldest first. After a rollback of the database none is advanced.
 select sweep_id, address, merchant_id, account_no, branch, address_index, wallet, amount, coin_price, top_up, top_up_fee_limit,
        token_fee_limit, step, version, top_up_nonce, token_nonce, opened_ms,
-       -- Something was signed for it, or for the sweep that it continues.
+       -- Something was signed for it, or it is a successor.
        version > 0 or continues is not null as is_begun,
        -- A top-up whose fee no node knew counts with the most that it may have burnt.
        obstacle, stalled_ms, budget - coalesce(top_up_fee, top_up_fee_limit) as budget_left,
@@ -136,8 +136,8 @@ update sweep set step = %(step)s::text, cause = %(cause)s::text, ended_ms = %(no
 
 -- name: drop_unsigned
 -- Old sweeps without a signature: their prices have changed, so they are planned again. The first signature raises the version.
--- It is a column of the locked row, so a signature that was committed while this waited is seen. What continues a sweep is not
--- planned again: it spends the rest of that sweep's budget, and fails if it can't go on.
+-- It is a column of the locked row, so a signature that was committed while this waited is seen. A successor is not planned
+-- again: it spends the rest of a budget, and fails if it can't be signed.
 update sweep s set step = %(step)s::text, version = version + 1, ended_ms = %(now_ms)s::bigint, obstacle = null, stalled_ms = null,
                    cause = 'nothing was signed in time' || coalesce(': ' || obstacle, '')
  where s.chain = %(chain)s::text and s.ended_ms is null and s.opened_ms <= %(before_ms)s::bigint

@@ -6,8 +6,8 @@ Rules:
   or if all earlier ones have expired.
 - The token transfer is signed only after its top-up is final. It burns at most what is left of the budget
   that was set when the sweep was decided.
-- A sweep that can't be signed for a while is continued with another top-up, or fails (`stalls`). So it never
-  holds its place for ever.
+- A sweep that can't be signed for a while fails, or a successor sends another top-up (`stalls`). So it never
+  stays open for ever.
 - With another hot wallet than the sweep's nothing is signed. What was signed is still sent and judged.
 - The worker only advances sweeps that have begun, because later nonces of the hot wallet wait for them. The
   command that decides on sweeps signs first.
@@ -22,7 +22,7 @@ import structlog
 from merchant_wallet.base.addresses import format_address
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.counted import count_of
-from merchant_wallet.base.workers import Connect, WorkerConnection, repeat
+from merchant_wallet.base.workers import Connect, WorkerConnection, describe_error, repeat
 from merchant_wallet.chains.protocol import (
     Blocked,
     Expired,
@@ -144,7 +144,7 @@ class SweepWorker:
         except Exception as error:
             # One failed sweep stops no other. It is tried again.
             log.error("sweep not advanced", **_id(sweep), error=repr(error))
-            await self._note(sweep, f"{type(error).__name__}: {error}", sweep.stalled_ms)
+            await self._note(sweep, describe_error(error), sweep.stalled_ms)
             return False
         return True
 
@@ -229,7 +229,7 @@ class SweepWorker:
         else:
             connection = await self._worker_connection.get()
             sweep_id = await store.continue_sweep(connection, sweep, outcome.terms, outcome.cause, now)
-            log.warning("sweep is continued", **_id(sweep), continued_by=sweep_id, cause=outcome.cause)
+            log.warning("sweep replaced", **_id(sweep), successor=sweep_id, cause=outcome.cause)
 
     async def _find_quote(self, sweeper: Sweeper, sweep: Sweep) -> Quote | None:
         """What emptying the address costs now. None if it is impossible."""
