@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import psycopg
 import pytest
+from tests.waits import eventually
 from tests.withdrawals.fake_chains import EvmLikeFake, TronLikeFake
 
 from merchant_wallet.base.addresses import format_address, parse_address
@@ -326,6 +327,30 @@ def test_another_wallet_takes_over_only_when_nothing_of_the_old_one_is_under_way
         await shop.turn(moved)
         assert [tx["payout"] for tx in other.waiting()] == [after.order_id]
         assert chain.paid() == {order.order_id: [order.arrival_units]}
+
+    in_shop(scenario)
+
+
+def test_a_wallet_does_not_take_over_from_one_whose_reservation_is_being_made(in_shop: "InShop") -> None:
+    async def scenario(shop: "Shop") -> None:
+        await shop.order()
+        await shop.turn(shop.payer(chains=shop.fakes()))
+        await shop.connection.execute("update payout_reservation set ended_no = 0")
+        row = "select wait_event_type from pg_stat_activity where pid = %s"
+        async with await shop.connect() as other, await shop.connect() as beside:
+
+            async def waits() -> bool:
+                found = await (await beside.execute(row, (other.info.backend_pid,))).fetchone()
+                return found == ("Lock",)
+
+            async with shop.connection.transaction():
+                # What a reservation does: it locks the wallet's row first.
+                await shop.connection.execute("update hot_wallet set next_nonce = next_nonce")
+                taking = asyncio.create_task(open_wallet(other, "ERC20", bytes(range(80, 100)), 2))
+                await eventually(waits)
+                await shop.connection.execute("update payout_reservation set ended_no = null")
+            with pytest.raises(WalletMoved, match="bring the old one back"):
+                await taking
 
     in_shop(scenario)
 

@@ -148,6 +148,7 @@ async def set_address(
     """Register or retire a cold wallet, from a proposal's `before` and `after`. Raises ColdRefused."""
     text = facts[1]["coldWallet"]
     async with conn.transaction():
+        # No payout is reserved between the look and the commit.
         await wallets.lock_hot(conn)
         await describe_address(conn, chain, text, tokens[chain])
         if await store.find_open(conn, chain) is not None:
