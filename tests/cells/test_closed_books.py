@@ -36,8 +36,9 @@ GIVEN: Final = "what was given to any copy must be given to nobody else"
 SEES_ALL: Final[dict[str, str]] = {
     "audit/rollback/comparison.sql read_books": BY_KEY,
     "audit/rollback/signer_record.sql list_taken_up": "an order that was taken up in any copy was taken up",
-    "audit/checkpointing/home_restoration.sql list_addresses": GIVEN,
-    "audit/checkpointing/home_restoration.sql list_books": GIVEN,
+    "audit/rollback/home_marks.sql list_copies": "any copy shows whether home was rolled back",
+    "merchants/cells/home_restoration.sql list_addresses": GIVEN,
+    "merchants/cells/home_restoration.sql list_books": GIVEN,
     "book/archive/removal.sql drop_names": LOCKED,
     "cli/doctor.sql list_archived_months": "both copies of a book have the same files",
     "book/archive/removal.sql keep_names": LOCKED,

@@ -15,6 +15,8 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from tests.cells.moved import TwoClusters, open_clusters
 from tests.cli.conftest import Wallet
+from tests.cli.restored_home import ACCEPT, open_scene
+from tests.conftest import SharedPostgres
 from tests.journeys.conftest import Shop, running
 from tests.journeys.orders import credit, debit
 from tests.waits import BLOCKED_BY, wait_until
@@ -277,3 +279,25 @@ def test_a_setting_that_would_hold_a_process_at_the_old_place_is_named(
     host = conninfo_to_dict(places.new)
     wallet.variables["WALLET_CELL_URLS"] = f"east=postgresql://{user}@/{host['dbname']}?host={host['host']}"
     assert "does not follow the move" in wallet.run("cell", "move", "east", places.old).stderr
+
+
+@pytest.mark.usefixtures("shop")
+def test_home_restored_to_before_a_move_finds_the_cell_by_its_old_place(
+    postgres: SharedPostgres, wallet: Wallet, places: Places
+) -> None:
+    with open_scene(postgres, wallet, places.old) as scene:
+        before = scene.back_up()
+        wallet.run("cell", "move", "east", places.new)
+        wallet.credit("Shop", "USDT", "5")
+        scene.restore(before)
+        assert scene.work() == ["home"]
+        [cell] = wallet.ask(*ACCEPT)["cells"]
+        assert (cell["name"], cell["address"]) == ("east", strip_identity(places.new))
+        wallet.credit("Shop", "USDT", "7")
+        assert wallet.balance("Shop", "merchant:USDT") == "112"
+        assert "--drop-old" in wallet.refuse("cell", "move", "east", places.old)
+        wallet.run("cell", "move", "east", "--drop-old")
+        assert read_schemas(places.old) == []
+        wallet.run("cell", "move", "east", places.old)
+        scene.require_sound()
+        assert wallet.balance("Shop", "merchant:USDT") == "112"

@@ -48,6 +48,7 @@ RUN_BY: Final[Mapping[str, tuple[Side, ...]]] = {
     "merchants/cells/book_copies.sql": (),
     "merchants/cells/book_fence.sql": WORKER,
     "merchants/cells/book_moves.sql": WORKER,
+    "merchants/cells/book_placement.sql": (),
     "merchants/cells/book_tables.sql": (),
     "merchants/cells/cells.sql": BOTH,
     "merchants/cells/citus.sql": (),
@@ -71,9 +72,12 @@ RUN_BY: Final[Mapping[str, tuple[Side, ...]]] = {
     "merchants/cells/carrying.sql": BOTH,
     "merchants/cells/copies.sql": (),
     "merchants/cells/fence.sql": WORKER,
+    "merchants/cells/home_restoration.sql": (),
+    "merchants/cells/lost_merchants.sql": (),
     "merchants/cells/mirroring.sql": WORKER,
     "merchants/cells/moves.sql": WORKER,
     "merchants/cells/new_place.sql": (),
+    "merchants/cells/places.sql": WORKER,
     "merchants/cells/replication.sql": (),
     "merchants/id_ranges.sql": BOTH,
     "merchants/merchants.sql": BOTH,
@@ -121,7 +125,6 @@ RUN_BY: Final[Mapping[str, tuple[Side, ...]]] = {
     "audit/rollback/reached_cells.sql": BOTH,
     "audit/rollback/compared_cells.sql": WORKER,
     "audit/rollback/home_marks.sql": WORKER,
-    "audit/checkpointing/home_restoration.sql": (),
     "audit/rollback/signer_record.sql": WORKER,
     "audit/rollback/evidence.sql": BOTH,
     "sandbox/sandbox.sql": BOTH,
@@ -202,12 +205,14 @@ NOT_RUN: Final[Mapping[Side, Mapping[str, str]]] = {
         "merchants/cells/book_moves.sql": "begin delete set_cell",
         "merchants/cells/fence.sql": "begin_state",
         "merchants/cells/moves.sql": "begin delete set_address",
+        # It looks where cells are. An acceptance writes it down.
+        "merchants/cells/places.sql": "write_place write_move add_cell",
         "api/request_log/request_log.sql": "insert_requests add_usage add_minute note_uses",
         "callbacks/test_events.sql": "insert_test trim_tests",
         "merchants/merchants.sql": """
             insert_merchant write_account_xpubs raise_settings_version write_settings
             write_status insert_secret retire_secret expire_secret take_address_index""",
-        "merchants/xpub_pool.sql": "take_account insert_accounts",
+        "merchants/xpub_pool.sql": "take_account insert_accounts give_account",
         "observability/traces.sql": "keep",
         "operators/operators.sql": """
             insert_operator list_operators read_by_name read_by_id lock_by_id lock_first

@@ -86,12 +86,28 @@ async def _check_schema(conn: Any, cell: Cell) -> str:
     return "all migrations applied"
 
 
+def _judge_moved(cell: Cell, version: int, address: str | None) -> CellWrong:
+    """Home was restored to before a move of the cell."""
+    known = f"home knows version {cell.version} of it, here it has version {version}"
+    command = "merchant-wallet book accept-rollback --reason TEXT"
+    if address is not None:
+        return CellWrong(f"moved to {address}; {known}", f"home was rolled back: `{command}`")
+    return CellWrong(
+        f"closed or moved; {known}",
+        f"home was rolled back: `{command} --cell-url {cell.name}=URL` with the URL where it is now",
+    )
+
+
 async def _check_state(home: Any, conn: Any, cell: Cell) -> str:
     from merchant_wallet.book.nonce_partitions import list_nonce_days
     from merchant_wallet.book.state import DAY_MS
     from merchant_wallet.merchants.cells import inspection
+    from merchant_wallet.merchants.cells.places import look
 
     state = await inspection.read_state(home, conn, cell.cell_id)
+    if state.fence is not None and state.fence[1] > cell.version:
+        there = await look(cell.url, None)
+        raise _judge_moved(cell, state.fence[1], None if there is None else there.moved_to)
     if state.fence != (cell.cell_id, cell.version, True) or not cell.is_open:
         said = f"the cell says {state.fence}, home says {(cell.cell_id, cell.version, cell.is_open)}"
         raise CellWrong(

@@ -11,6 +11,7 @@ import os
 import platform
 import shlex
 from collections.abc import AsyncIterator
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
@@ -42,7 +43,7 @@ REBUILD: Final = (
 )
 ROLLBACK_ADVICE: Final = (
     "enter what was lost into the books (docs/operating.md, Back-up and restore), then run "
-    "`merchant-wallet book accept-rollback --reason TEXT`"
+    "`merchant-wallet book accept-rollback --reason TEXT`, which finds moved cells and books again"
 )
 
 
@@ -305,6 +306,7 @@ async def _check_checkpoints(conn: Any, settings: Settings, url: str) -> Finding
     from merchant_wallet.base.config import load_or_create_master_key
     from merchant_wallet.book.checkpoint_keys import OLD_KEY, load_keys
     from merchant_wallet.chains.keys.keystore import JOURNAL
+    from merchant_wallet.merchants.cells import places
     from merchant_wallet.merchants.cells.directory import Directory
     from merchant_wallet.merchants.keys import Keyring
     from merchant_wallet.observability import logs
@@ -317,10 +319,12 @@ async def _check_checkpoints(conn: Any, settings: Settings, url: str) -> Finding
     old_key = Keyring(settings.master_key or load_or_create_master_key(settings.data)).derive(OLD_KEY)
     record = find_keys_folder(settings) / JOURNAL
     # The file may belong to the signer's own user.
-    place = EvidenceSources(folder, old_key, record if os.access(record, os.R_OK) else None)
+    cells = Directory(url, dict(settings.cell_urls))
+    find_moved = partial(places.find_evidence, directory=cells)
+    place = EvidenceSources(folder, old_key, record if os.access(record, os.R_OK) else None, find_moved)
     # A cell that is away has a finding of its own. A line in the log would mix with the answer.
     logs.set_up("error", settings.log_format)
-    async with reach_apart(Directory(url, dict(settings.cell_urls))) as apart:
+    async with reach_apart(cells) as apart:
         evidence = await find_all_evidence(Databases(conn, apart), place, now_ms())
     if evidence:
         more = f" ({len(evidence)} findings in all)" if len(evidence) > 1 else ""

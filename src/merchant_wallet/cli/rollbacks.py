@@ -1,12 +1,15 @@
 """`book accept-rollback`: let payouts go on after the database was rolled back."""
 
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
 import typer
 
+from merchant_wallet.base.counted import count_of
 from merchant_wallet.cli import terminal
-from merchant_wallet.cli.failures import Failure
+from merchant_wallet.cli.failures import CANNOT_RUN, Failure
 from merchant_wallet.cli.options import DataOption, JsonOption
 from merchant_wallet.cli.session import SOURCE, Session, find_actor, run
 
@@ -14,6 +17,8 @@ if TYPE_CHECKING:
     from merchant_wallet.audit.checkpointing.acceptance import Accepted
     from merchant_wallet.audit.rollback.evidence import RollbackEvidence
     from merchant_wallet.base.settings import Settings
+    from merchant_wallet.merchants.cells.home_restoration import Restored
+    from merchant_wallet.merchants.cells.places import RestoredCell
 
 app = typer.Typer()
 
@@ -28,7 +33,19 @@ UNREADABLE_ADVICE: Final = (
 KEY_ADVICE: Final = (
     "restore the right checkpoint.pub. If the key is lost, --new-key keeps all checkpoints as evidence."
 )
+RETURNED_ADVICE: Final = (
+    "came back from its cell. It is suspended, with default settings and a key that nobody has: set what it"
+    " needs, give it a secret (`merchant rotate-secret`), then `merchant resume` it."
+)
 EVIDENCE_COLUMNS: Final = ("subject", "merchantId", "kind", "cause", "sinceMs")
+
+
+class Outcome(NamedTuple):
+    """What was accepted, and what home got back from its cells."""
+
+    accepted: "Accepted"
+    cells: "Sequence[RestoredCell]"
+    restored: "Restored | None"
 
 
 @app.command("accept-rollback")
@@ -52,6 +69,15 @@ def accept_rollback(
         bool,
         typer.Option("--freeze-open", help="Without that record: freeze every open order."),
     ] = False,
+    cell_url: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--cell-url",
+            metavar="NAME=URL",
+            help="Where a cell is now, if it moved or was added after home's back-up. May be repeated.",
+            show_default=False,
+        ),
+    ] = None,
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -63,15 +89,21 @@ def accept_rollback(
     Open orders for which the signer signed more than the database knows are frozen. The signer's record says
     which. Without the record, --freeze-open freezes all open orders.
 
+    If home was restored without its cells, it gets back what they have: where cells and books are, merchants
+    that were created since, ids and addresses. What can't come back is named. Repeat an interrupted command.
+
     \b
-    Example:
+    Examples:
       merchant-wallet book accept-rollback --reason "restored the dump of 02:00, lost orders entered by ann"
+      merchant-wallet book accept-rollback --reason "home of 02:00" --cell-url west=postgresql://db3/wallet
     """
     if not reason.strip():
         raise Failure("--reason must say what happened.")
 
+    typed = _parse_places(cell_url or [])
+
     async def act(session: Session) -> dict[str, Any]:
-        return _describe(await _accept(session, reason.strip(), new_key, signer_record, freeze_open))
+        return _describe(await _accept(session, reason.strip(), new_key, signer_record, freeze_open, typed))
 
     document = run(data, act)
     terminal.print_list(document, "signs", EVIDENCE_COLUMNS, as_json)
@@ -81,13 +113,57 @@ def accept_rollback(
         terminal.note(
             f"Order {order_id} is frozen because it may have been paid: `withdrawals show {order_id}`."
         )
+    _note_restored(document)
     if new_key:
         terminal.note("Restart every `work` and `up`: with the old key they no longer sign checkpoints.")
 
 
+def _parse_places(typed: Sequence[str]) -> dict[str, str]:
+    """The typed places by cell. Raises Failure."""
+    from psycopg import ProgrammingError
+    from psycopg.conninfo import conninfo_to_dict
+
+    places = {}
+    for text in typed:
+        name, sign, url = text.partition("=")
+        try:
+            if not (name and sign and conninfo_to_dict(url)):
+                raise ProgrammingError
+        except ProgrammingError:
+            message = f"--cell-url {text!r} is not NAME=URL, such as west=postgresql://db3/wallet."
+            raise Failure(message, CANNOT_RUN) from None
+        places[name] = url
+    return places
+
+
+def _note_restored(document: dict[str, Any]) -> None:
+    """Say on standard error what a person has yet to do."""
+    for cell in document["cells"]:
+        terminal.note(f"Cell {cell['name']} is at {cell['address']}.")
+    for merchant_id in document["merchants"]:
+        terminal.note(f"Merchant {merchant_id} {RETURNED_ADVICE}")
+    for book in document["books"]:
+        terminal.note(f"The book of merchant {book['merchantId']} is in cell {book['cell']}.")
+        for cell, entry_ids in book["leftBehind"].items():
+            terminal.note(
+                f"Only its closed copy in cell {cell} has {count_of(len(entry_ids), 'entry', 'entries')}"
+                f" from {entry_ids[-1]} on. Enter them before `merchant move --drop-old` removes that copy."
+            )
+    for merchant_id in document["lost"]:
+        terminal.note(
+            f"The book of merchant {merchant_id} is in no cell any more. It has begun anew, empty: enter its"
+            " balances (`book credit`)."
+        )
+
+
 async def _accept(
-    session: Session, reason: str, new_key: bool, given: Path | None, freeze_open: bool
-) -> "Accepted":
+    session: Session,
+    reason: str,
+    new_key: bool,
+    given: Path | None,
+    freeze_open: bool,
+    typed: dict[str, str],
+) -> Outcome:
     from merchant_wallet.audit.checkpointing.acceptance import (
         AcceptanceRequest,
         EvidenceSources,
@@ -98,20 +174,50 @@ async def _accept(
     )
     from merchant_wallet.audit.checkpointing.keys import open_or_create_signer
     from merchant_wallet.audit.rollback.signer_record import RecordUnreadable
+    from merchant_wallet.base.cells import Databases
     from merchant_wallet.base.clock import now_ms
+    from merchant_wallet.book.archive.files import ArchiveFolder
     from merchant_wallet.book.checkpoint_keys import OLD_KEY
-    from merchant_wallet.postgres.jobs import JobInTheWay
+    from merchant_wallet.book.checkpoints import list_checkpointed
+    from merchant_wallet.merchants.cells import home_restoration, places
+    from merchant_wallet.merchants.cells.book_placement import NoWholeCopy
+    from merchant_wallet.merchants.cells.lost_merchants import AccountMissing
+    from merchant_wallet.merchants.cells.moves import Auditor
+    from merchant_wallet.postgres import jobs
 
     base = await session.open_base()
     old_key, settings = base.keyring.derive(OLD_KEY), session.settings
-    sources = EvidenceSources(base.checkpoint_dir, old_key, _find_record(settings, given, freeze_open))
+    sources = EvidenceSources(
+        base.checkpoint_dir,
+        old_key,
+        _find_record(settings, given, freeze_open),
+        partial(places.find_evidence, directory=session.cells),
+    )
     request = AcceptanceRequest(find_actor(), reason, SOURCE, now_ms())
     signer = open_or_create_signer(settings, old_key) if new_key else None
+    by = Auditor(request.actor, request.source)
+    means = home_restoration.Means(
+        by,
+        base.keyring,
+        settings.sandbox,
+        ArchiveFolder(settings.archive_folder),
+        await list_checkpointed(base.checkpoint_dir),
+    )
+    restored: list[Restored] = []
+
+    async def restore(databases: Databases) -> None:
+        restored.append(await home_restoration.restore(databases, means))
+
     try:
-        async with session.connect_all() as databases:
-            return await accept(databases, sources, request, new_signer=signer, freeze_open=freeze_open)
-    except JobInTheWay as other:
-        raise Failure(str(other)) from None
+        async with jobs.hold(session.conn, jobs.Kind.ACCEPTANCE, jobs.EVERYTHING, request.actor):
+            cells = await places.restore_places(session.conn, session.url, typed, by)
+            async with session.connect_all() as databases:
+                accepted = await accept(
+                    databases, sources, request, new_signer=signer, freeze_open=freeze_open, restore=restore
+                )
+                return Outcome(accepted, cells, restored[-1] if restored else None)
+    except (jobs.JobInTheWay, places.PlaceRefused, AccountMissing, NoWholeCopy) as refused:
+        raise Failure(str(refused)) from None
     except NothingToAccept:
         raise Failure("There is no evidence of a rollback of this database. Nothing was changed.") from None
     except KeyDiffers as differs:
@@ -136,12 +242,34 @@ def _find_record(settings: "Settings", given: Path | None, freeze_open: bool) ->
     return None
 
 
-def _describe(accepted: "Accepted") -> dict[str, Any]:
+def _describe(outcome: Outcome) -> dict[str, Any]:
+    accepted, cells, restored = outcome
+    books = [] if restored is None else restored.books
     return {
         "frozenOrders": list(accepted.frozen_orders),
         "signs": [describe_evidence(item) for item in accepted.evidence],
         "evidence": None if accepted.folder is None else str(accepted.folder),
         "files": [{"name": file.name, "bytes": file.size, "sha256": file.sha256} for file in accepted.files],
+        "cells": [
+            {
+                "name": cell.name,
+                "address": cell.address,
+                "oldAddress": cell.old_address,
+                "version": cell.version,
+            }
+            for cell in cells
+        ],
+        "merchants": [] if restored is None else restored.merchants,
+        "books": [
+            {
+                "merchantId": book.merchant_id,
+                "cell": book.cell,
+                "entries": book.entries,
+                "leftBehind": book.left_behind,
+            }
+            for book in books
+        ],
+        "lost": [] if restored is None else restored.lost,
     }
 
 

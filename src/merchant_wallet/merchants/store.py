@@ -18,6 +18,7 @@ from psycopg import AsyncConnection
 from psycopg.rows import DictRow, dict_row
 from psycopg.types.json import Jsonb
 
+from merchant_wallet.audit.rollback.evidence import ROLLED_BACK, has_open_evidence
 from merchant_wallet.base.addresses import derive_account_xpub
 from merchant_wallet.base.cells import DEFAULT_CELL_ID
 from merchant_wallet.base.chains import COIN_TYPES
@@ -106,8 +107,11 @@ async def create(
     with the merchant's id as account number. Without a seed, outside the sandbox, the keys come from the
     pool. The appKey's prefix shows the mode. `settings` are texts as for `change_settings`.
 
-    Raises SettingRefused, RangesExhausted, PoolEmpty.
+    Raises SettingRefused, RangesExhausted, PoolEmpty. While the database counts as rolled back, nobody is
+    created: a cell may have a merchant with the next id.
     """
+    if await has_open_evidence(conn):
+        raise SettingRefused(ROLLED_BACK)
     changed = _parse({**(settings or {}), "name": name})
     app_key = generate_app_key(sandbox=seed is not None)
     app_secret, callback_secret = generate_secret(app_key), generate_secret()

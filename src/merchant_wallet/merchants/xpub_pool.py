@@ -50,6 +50,18 @@ async def take(conn: Connection, merchant_id: int) -> Account:
     return Account(**row)
 
 
+async def list_free(conn: Connection) -> list[Account]:
+    """All free accounts, the lowest first."""
+    async with conn.cursor(row_factory=dict_row) as cursor:
+        await cursor.execute(QUERIES["list_free"].text)
+        return [Account(**row) for row in await cursor.fetchall()]
+
+
+async def give(conn: Connection, account_no: int, merchant_id: int) -> None:
+    """Give a merchant this account again, in the caller's transaction."""
+    await conn.execute(QUERIES["give_account"].text, {"account_no": account_no, "merchant_id": merchant_id})
+
+
 async def add(conn: Connection, accounts: Iterable[tuple[int, Xpubs]]) -> None:
     """Add accounts, all or none."""
     listed = list(accounts)

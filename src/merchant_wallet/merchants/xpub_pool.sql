@@ -8,6 +8,14 @@ update xpub_pool set merchant_id = %(merchant_id)s::bigint
                       order by account_no limit 1 for update skip locked)
 returning account_no, xpubs;
 
+-- name: list_free
+-- The free accounts. A merchant that a restored home does not know has its addresses from one of them.
+select account_no, xpubs from xpub_pool where merchant_id is null order by account_no;
+
+-- name: give_account
+-- Gives a free account to the merchant that had it before.
+update xpub_pool set merchant_id = %(merchant_id)s::bigint where account_no = %(account_no)s::int and merchant_id is null;
+
 -- name: insert_accounts
 -- Adds accounts. A number that exists already keeps its keys.
 insert into xpub_pool (account_no, xpubs)

@@ -45,6 +45,7 @@ from merchant_wallet.deposits.crediting import CreditingWorker
 from merchant_wallet.deposits.sandbox_deposits import SandboxDeposits
 from merchant_wallet.deposits.watcher import POLL_INTERVAL_S, Watcher
 from merchant_wallet.merchants.cells.book_takeover import BookTakeover
+from merchant_wallet.merchants.cells.places import find_evidence
 from merchant_wallet.merchants.cells.takeover import MoveTakeover
 from merchant_wallet.observability import logs
 from merchant_wallet.observability.metrics import Metrics
@@ -261,7 +262,8 @@ async def open_checkpoint_task(base: Base, reach_apart: ReachApart) -> Checkpoin
     async with await db.connect(base.url) as connection:
         signer = await open_service_signer(connection, settings, old_key, now_ms())
     record = None if settings.sandbox else find_keys_folder(settings) / JOURNAL
-    return CheckpointTask(signer, base.checkpoint_dir, record, reach_apart)
+    find_moved = partial(find_evidence, directory=base.cells)
+    return CheckpointTask(signer, base.checkpoint_dir, record, reach_apart, find_moved)
 
 
 def make_readers(

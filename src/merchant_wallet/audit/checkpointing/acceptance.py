@@ -11,13 +11,14 @@ Rules:
   transaction. Until then the evidence stops all books.
 - All evidence is committed before any file is moved. After a crash it is still open. The same command then
   continues in the same folder.
-- If home was rolled back without its cells, it is given what they have of what it gives out.
+- Then home is given what its cells have and it lacks (`restore`, see `merchants.cells.home_restoration`). The
+  evidence is committed before, and found anew afterwards: it names what could not be brought back.
 - If the key is not the service's, only a new key is accepted. Nothing else would remove that evidence.
 """
 
 import asyncio
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -28,13 +29,12 @@ from merchant_wallet.audit import checkpoints as audit_checkpoints
 from merchant_wallet.audit import records as audit
 from merchant_wallet.audit.checkpointing.evidence_files import EvidenceFile, choose_folder, move, write_list
 from merchant_wallet.audit.checkpointing.frozen_orders import freeze_orders, freeze_payouts
-from merchant_wallet.audit.checkpointing.home_restoration import read_cells, restore_home
 from merchant_wallet.audit.checkpointing.keys import pin, publish
 from merchant_wallet.audit.checkpointing.signing import CheckpointSigner
 from merchant_wallet.audit.rollback import evidence as rollback_evidence
 from merchant_wallet.audit.rollback.comparison import Comparison
 from merchant_wallet.audit.rollback.evidence import NO_MERCHANT, RollbackEvidence
-from merchant_wallet.audit.rollback.home_marks import find_home_evidence
+from merchant_wallet.audit.rollback.home_marks import FindMoved, find_home_evidence, find_none
 from merchant_wallet.audit.rollback.reached_cells import ReachedCells
 from merchant_wallet.audit.rollback.signer_record import find_signer_evidence, read_last_payments
 from merchant_wallet.base.cells import Databases
@@ -42,7 +42,6 @@ from merchant_wallet.base.db import Queries
 from merchant_wallet.book.checkpoint_keys import PUBLIC_KEY_FILE, load_keys
 from merchant_wallet.book.checkpoints import file_of, list_files
 from merchant_wallet.chains.keys.signing_journal import SignedPayment
-from merchant_wallet.postgres import jobs
 
 QUERIES: Final = Queries(Path(__file__).with_name("acceptance.sql"))
 ACTION: Final = "rollback.accept"
@@ -87,12 +86,21 @@ class Accepted(msgspec.Struct, frozen=True):
 class EvidenceSources(msgspec.Struct, frozen=True):
     """Where to look: the folder of checkpoints, the key of the old form, and the signer's record.
 
-    `signer_record` is None if no signer keeps one, as in the sandbox.
+    `signer_record` is None if no signer keeps one, as in the sandbox. `find_moved` looks at closed cells.
     """
 
     folder: Path
     old_key: bytes
     signer_record: Path | None = None
+    find_moved: FindMoved = find_none
+
+
+Restore = Callable[[Databases], Awaitable[None]]
+"""Gives home what its cells have and it lacks. It may be repeated."""
+
+
+async def restore_nothing(databases: Databases) -> None:
+    """There are no apart cells."""
 
 
 async def find_all_evidence(
@@ -107,12 +115,13 @@ async def find_all_evidence(
 
 async def _compare(databases: Databases, sources: EvidenceSources, now_ms: int) -> list[RollbackEvidence]:
     home, cells = databases.home, ReachedCells(*databases)
+    of_home = await find_home_evidence(home, cells, now_ms, sources.find_moved)
     found = await Comparison(sources.folder, sources.old_key).find_evidence(home, cells, now_ms)
     if sources.signer_record is not None:
         signed = await find_signer_evidence(home, cells, sources.signer_record, now_ms)
         found += [] if signed is None else [signed]
-    of_home = await find_home_evidence(home, cells, now_ms)
-    return found + ([] if of_home is None else [of_home])
+    # It explains the others.
+    return of_home + found
 
 
 async def accept(
@@ -122,31 +131,26 @@ async def accept(
     *,
     new_signer: CheckpointSigner | None = None,
     freeze_open: bool = False,
+    restore: Restore = restore_nothing,
 ) -> Accepted:
     """Accept all evidence that there is now. With `new_signer`, start again with its key.
 
     With `freeze_open` every open order is frozen, and the signer's record may be missing. `databases` must
-    have all cells. Raises JobInTheWay, NothingToAccept, KeyDiffers, RecordMissing, RecordUnreadable, OSError,
-    `psycopg.Error`. Then nothing is accepted, and the evidence that was found stays open.
+    have all cells. The caller has all books for this job (`jobs.hold`). Raises NothingToAccept, KeyDiffers,
+    RecordMissing, RecordUnreadable, OSError, `psycopg.Error`, and what `restore` raises. Then nothing is
+    accepted, and the evidence that was found stays open.
     """
-    async with jobs.hold(databases.home, jobs.Kind.ACCEPTANCE, jobs.EVERYTHING, request.actor):
-        return await _accept(databases, sources, request, new_signer, freeze_open=freeze_open)
-
-
-async def _accept(
-    databases: Databases,
-    sources: EvidenceSources,
-    request: AcceptanceRequest,
-    new_signer: CheckpointSigner | None,
-    *,
-    freeze_open: bool,
-) -> Accepted:
     conn = databases.home
     await _check_record(sources, freeze_open)
+    is_home = await _record_home(databases, sources, request.at_ms, new_key=new_signer is not None)
+    if is_home:
+        await restore(databases)
     await _record_found(databases, sources, request.at_ms, new_key=new_signer is not None)
+    if not is_home:
+        # A cell that was rolled back alone may have books again that have moved since.
+        await restore(databases)
     payments = await _read_signed_payments(sources)
     may_be_paid = await freeze_orders(databases, payments, request.at_ms, all_open=freeze_open)
-    seen = await read_cells(databases.apart)
     async with rollback_evidence.locked(conn):
         open_evidence = await rollback_evidence.list_evidence(conn)
         if not open_evidence:
@@ -158,8 +162,6 @@ async def _accept(
         )
         if new_signer is not None:
             await _start_new_key(conn, sources, new_signer, request.at_ms)
-        if any(item.subject == "home" for item in open_evidence):
-            await restore_home(conn, seen)
         frozen = await freeze_payouts(conn, may_be_paid, request.at_ms)
         accepted = msgspec.structs.replace(accepted, frozen_orders=frozen)
         await _record(conn, accepted, payments, request, new_key=new_signer is not None)
@@ -174,6 +176,18 @@ async def _check_record(sources: EvidenceSources, freeze_open: bool) -> None:
     if not freeze_open and not await asyncio.to_thread(record.exists):
         raise RecordMissing(str(record))
     await asyncio.to_thread(read_last_payments, record)
+
+
+async def _record_home(databases: Databases, sources: EvidenceSources, now_ms: int, *, new_key: bool) -> bool:
+    """Commit the evidence that cells give about home. Returns whether home was rolled back without them."""
+    conn = databases.home
+    async with rollback_evidence.locked(conn):
+        if not new_key:
+            await _require_key(conn, sources)
+        cells = ReachedCells(*databases)
+        found = await find_home_evidence(conn, cells, now_ms, sources.find_moved)
+        await rollback_evidence.record_evidence(conn, found)
+        return any(item.subject == "home" for item in await rollback_evidence.list_evidence(conn))
 
 
 async def _record_found(

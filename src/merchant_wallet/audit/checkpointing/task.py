@@ -26,7 +26,7 @@ from merchant_wallet.audit.rollback import evidence as rollback_evidence
 from merchant_wallet.audit.rollback.compared_cells import note_compared, read_clock_ms
 from merchant_wallet.audit.rollback.comparison import Comparison
 from merchant_wallet.audit.rollback.evidence import RollbackEvidence
-from merchant_wallet.audit.rollback.home_marks import find_home_evidence, raise_marks
+from merchant_wallet.audit.rollback.home_marks import FindMoved, find_home_evidence, find_none, raise_marks
 from merchant_wallet.audit.rollback.reached_cells import ReachedCells
 from merchant_wallet.audit.rollback.signer_record import find_signer_evidence
 from merchant_wallet.base.cells import DEFAULT_CELL_ID, ReachApart, reach_none
@@ -38,7 +38,8 @@ log = structlog.get_logger(__name__)
 class CheckpointTask:
     """The task of one worker. `signer_record` is the file where the signer records payments, if any.
 
-    `reach_apart` connects to the apart cells. `found_count` is how much evidence the last comparison found.
+    `reach_apart` connects to the apart cells, and `find_moved` looks at those that it does not reach.
+    `found_count` is how much evidence the last comparison found.
     `written_ms` is when checkpoints were written last; None if this task has written none.
     """
 
@@ -48,6 +49,7 @@ class CheckpointTask:
         folder: Path,
         signer_record: Path | None = None,
         reach_apart: ReachApart = reach_none,
+        find_moved: FindMoved = find_none,
     ) -> None:
         self.compared = asyncio.Event()
         self.found_count = 0
@@ -56,6 +58,7 @@ class CheckpointTask:
         self._folder = folder
         self._signer_record = signer_record
         self._reach_apart = reach_apart
+        self._find_moved = find_moved
         self._comparison = Comparison(folder, signer.keys.old_key)
 
     async def run_once(self, conn: AsyncConnection, at_ms: int) -> None:
@@ -84,8 +87,7 @@ class CheckpointTask:
         self, conn: AsyncConnection, cells: ReachedCells, at_ms: int
     ) -> list[RollbackEvidence]:
         found = await self._comparison.find_evidence(conn, cells, at_ms)
-        of_home = await find_home_evidence(conn, cells, at_ms)
-        found += [] if of_home is None else [of_home]
+        found += await find_home_evidence(conn, cells, at_ms, self._find_moved)
         return [*found, *await self._find_signer_evidence(conn, cells, at_ms)]
 
     async def _find_signer_evidence(

@@ -23,6 +23,10 @@ from merchant_wallet.base.db import Queries
 
 QUERIES: Final = Queries(Path(__file__).with_name("evidence.sql"))
 NO_MERCHANT: Final = 0
+ROLLED_BACK: Final = (
+    "The database counts as rolled back: `merchant-wallet book accept-rollback` comes first, see `doctor`."
+)
+"""Why nobody creates or moves anything now: cells may have what home does not know."""
 
 Subject = Literal["book", "audit", "signer", "key", "home"]
 Kind = Literal["behind", "diverged", "unreadable"]

@@ -4,11 +4,15 @@ Rules:
 - Each minute home raises a number for each apart cell, and commits. Then the cell stores it. So a cell that
   has a higher number than home has seen more of home than there is now.
 - Nothing is raised while there is evidence: it would hide it.
-- An acceptance raises home's numbers to those of the cells (see `checkpointing.home_restoration`).
+- An acceptance raises home's numbers to those of the cells (see `merchants.cells.home_restoration`).
+- Home commits a merchant before a cell opens its book, and each step of a move before a copy takes it on. So
+  a book that home does not know, or whose copy has taken on more steps, shows the same.
+- `FindMoved` looks at cells that home can't reach because they have moved (see `merchants.cells.places`).
 
 Statements are in `home_marks.sql`. All raise `psycopg.Error`.
 """
 
+from collections.abc import Awaitable, Callable, Collection
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -22,10 +26,26 @@ from merchant_wallet.base.db import Queries
 QUERIES: Final = Queries(Path(__file__).with_name("home_marks.sql"))
 
 Connection = AsyncConnection[Any]
+FindMoved = Callable[[Connection, Collection[int], int], Awaitable[list[RollbackEvidence]]]
+"""Finds the evidence of cells that were not reached. It gets home, the cells that were, and the time."""
 
 
-async def find_home_evidence(home: Connection, cells: ReachedCells, now_ms: int) -> RollbackEvidence | None:
-    """The evidence that cells give about home; None if there is none. Cells that are away are left out."""
+async def find_none(home: Connection, reached: Collection[int], now_ms: int) -> list[RollbackEvidence]:
+    """There are no other cells."""
+    return []
+
+
+async def find_home_evidence(
+    home: Connection, cells: ReachedCells, now_ms: int, find_moved: FindMoved = find_none
+) -> list[RollbackEvidence]:
+    """The evidence that cells give about home, at most one. Cells that are away are left out."""
+    cause = await _find_mark_ahead(home, cells) or await _find_book_ahead(home, cells)
+    if cause is not None:
+        return [RollbackEvidence(NO_MERCHANT, "home", "behind", cause, now_ms)]
+    return await find_moved(home, cells.apart_ids, now_ms)
+
+
+async def _find_mark_ahead(home: Connection, cells: ReachedCells) -> str | None:
     # The cells are read first: a number that is raised meanwhile is in home before it is in a cell.
     seen = {cell_id: await cells.ask(cell_id, _read_seen) for cell_id in cells.apart_ids}
     names = {cell_id: (name, no) for cell_id, name, no in await _fetch(home, "list_marks")}
@@ -36,8 +56,21 @@ async def find_home_evidence(home: Connection, cells: ReachedCells, now_ms: int)
     ]
     if not ahead:
         return None
-    cause = f"home was rolled back: it lacks what it told {', '.join(f'cell {name}' for name in ahead)}"
-    return RollbackEvidence(NO_MERCHANT, "home", "behind", cause, now_ms)
+    return f"home was rolled back: it lacks what it told {', '.join(f'cell {name}' for name in ahead)}"
+
+
+async def _find_book_ahead(home: Connection, cells: ReachedCells) -> str | None:
+    names = {cell_id: name for cell_id, name, _ in await _fetch(home, "list_marks")}
+    for cell_id in cells.apart_ids:
+        # The cell is read first, as above.
+        copies = await cells.ask(cell_id, _list_copies)
+        merchant_ids, move_versions = ([copy[place] for copy in copies] for place in range(2))
+        values = {"merchant_ids": merchant_ids, "move_versions": move_versions}
+        for merchant_id, is_known in await _fetch(home, "find_ahead", **values):
+            what = f"cell {names.get(cell_id, cell_id)} has the book of merchant {merchant_id}"
+            lacks = "a move of it" if is_known else "this merchant"
+            return f"home was rolled back: {what}, and home does not know {lacks}"
+    return None
 
 
 async def raise_marks(home: Connection, cells: ReachedCells) -> None:
@@ -47,6 +80,10 @@ async def raise_marks(home: Connection, cells: ReachedCells) -> None:
             continue
         for (number,) in await _fetch(home, "raise_mark", cell_id=cell_id):
             await cells.ask(cell_id, partial(_write_seen, number))
+
+
+async def _list_copies(cell: Connection) -> list[tuple[Any, ...]]:
+    return await _fetch(cell, "list_copies")
 
 
 async def _read_seen(cell: Connection) -> list[int]:

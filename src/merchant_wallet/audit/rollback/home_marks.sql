@@ -15,3 +15,15 @@ select home_no from cell_state;
 -- name: write_seen
 -- A cell takes on higher numbers only.
 update cell_state set home_no = %(number)s::bigint where home_no < %(number)s::bigint;
+
+-- name: list_copies
+-- The books of a cell, closed ones too, and the last step of a move that each has taken on.
+select merchant_id, move_version from book order by merchant_id;
+
+-- name: find_ahead
+-- A merchant of these that home does not know, or a move of its book.
+select u.merchant_id, m.merchant_id is not null as is_known
+  from unnest(%(merchant_ids)s::bigint[], %(move_versions)s::bigint[]) u (merchant_id, move_version)
+  left join merchant m on m.merchant_id = u.merchant_id
+ where m.merchant_id is null or m.move_version < u.move_version
+ order by u.merchant_id limit 1;

@@ -9,5 +9,7 @@
 - `book_moving` moves the book of one merchant to another cell. `book_moves` is home's record of it,
   `book_fence` closes and opens copies, `book_tables` knows the tables, `book_copies` fills and compares
   copies with `book_statements`, and `book_takeover` is the worker.
+- After a rollback of home, `places` finds where cells are, and `home_restoration` gives home what cells have:
+  `lost_merchants` brings merchants back, `book_placement` places their books.
 - `mirroring` copies rates and evidence of rollbacks to apart cells. `updates` is the worker that does both.
 """

@@ -20,6 +20,7 @@ from psycopg import AsyncConnection
 from psycopg.rows import class_row
 
 from merchant_wallet.audit import records as audit
+from merchant_wallet.audit.rollback.evidence import ROLLED_BACK, has_open_evidence
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.db import Queries
 from merchant_wallet.postgres import jobs
@@ -159,8 +160,13 @@ async def begin(home: Connection, cell_id: int, address: str, by: Auditor) -> Ce
 
 
 async def lock_moves(home: Connection) -> None:
-    """Be the only one who begins a move of a cell or of a book, until the caller's transaction ends."""
+    """Be the only one who begins a move of a cell or of a book, until the caller's transaction ends.
+
+    Raises MoveRefused if the database counts as rolled back: home may not know where its books are.
+    """
     await home.execute(QUERIES["lock_moves"].text)
+    if await has_open_evidence(home):
+        raise MoveRefused(ROLLED_BACK)
 
 
 async def _require_whole_books(home: Connection, cell_id: int) -> None:

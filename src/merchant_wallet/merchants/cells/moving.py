@@ -189,6 +189,7 @@ class Mover:
         await self._replication.drop_subscription()
         await drop_source(self._old_admin, self.move)
         await new_place.revoke_writes(self._old, self.move.schema_name)
+        await new_place.note_moved(self._old, self.move)
         await new_place.clear_mark(self._new, self.move)
 
     async def _begin(self) -> None:

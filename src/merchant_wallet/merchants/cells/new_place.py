@@ -22,6 +22,9 @@ Connection = AsyncConnection[Any]
 QUERIES: Final = Queries(Path(__file__).with_name("new_place.sql"))
 DAYS_AHEAD: Final = 7
 """A copy gets partitions for so many days, so that it goes on while no mover runs."""
+MOVED: Final = "merchant-wallet: moved to "
+"""The comment on the schema of an old place begins so, and then has the new address. If home is restored to
+before the move, the old place says where the cell is."""
 
 
 async def check_place(home: Connection, new: Connection, move: CellMove) -> None:
@@ -87,7 +90,7 @@ async def drop_old(old: Connection, move: CellMove) -> None:
         row = await (await old.execute(QUERIES["read_mark"].text, {"schema": move.schema_name})).fetchone()
         if row is None:
             return
-        if row[0] is not None:
+        if row[0] is not None and not row[0].startswith(MOVED):
             raise MoveRefused(f"Another move uses the schema {move.schema_name} at the old place.")
         await _drop_closed(old, move.schema_name)
 
@@ -103,6 +106,13 @@ async def _drop_closed(connection: Connection, schema: str) -> None:
 async def clear_mark(new: Connection, move: CellMove) -> None:
     """The copy is the cell now."""
     await _write_mark(new, move, None)
+
+
+async def note_moved(old: Connection, move: CellMove) -> None:
+    """Let the old place, if it is still there, say where the cell is now."""
+    row = await (await old.execute(QUERIES["read_mark"].text, {"schema": move.schema_name})).fetchone()
+    if row is not None:
+        await _write_mark(old, move, f"{MOVED}{move.address}")
 
 
 async def _write_mark(new: Connection, move: CellMove, mark: str | None) -> None:

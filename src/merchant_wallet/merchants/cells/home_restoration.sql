@@ -32,10 +32,11 @@ select r.range_no, u.merchant_id
 on conflict (range_no) do nothing;
 
 -- name: raise_versions
--- Settings with a version that the book has passed would never reach it. Home's settings are carried there anew.
+-- Settings with a version that the book has passed would never reach it. Home's settings are carried there anew. The old copies of
+-- moved books don't matter.
 update merchant m set settings_version = u.version + 1
   from unnest(%(merchant_ids)s::bigint[], %(versions)s::bigint[]) u (merchant_id, version)
- where m.merchant_id = u.merchant_id and m.settings_version < u.version;
+ where m.merchant_id = u.merchant_id and m.cell_id = %(cell_id)s::int and m.settings_version < u.version;
 
 -- name: add_addresses
 -- Addresses that were issued. Deposits to an address that home does not know are not seen.

@@ -1,0 +1,239 @@
+"""Places books again, after home or a cell was restored to before one moved.
+
+Rules:
+- Home raises a merchant's `move_version` before any copy takes it on. So a copy with a higher number than
+  home's shows a move that home has lost. An open copy in another cell than home says is left of such a move,
+  or of a cell that was rolled back.
+- Outside home at most one copy with a higher number is open, and it is the right one. Without one, it is the
+  copy with the most entries that is whole.
+- All other copies are closed. What they alone have was entered after the restore: it is named, and its orders
+  are never paid. Home records the move again, so `merchant move --drop-old` removes the old copy.
+- Other copies are closed first, then the right one is opened, then home is told. So after a kill the same
+  copy is chosen again.
+- A book without any copy begins anew, empty and with a new id range: its last copy was lost with home.
+
+Statements are in `book_placement.sql`. All raise `psycopg.Error`.
+"""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from psycopg import AsyncConnection
+
+from merchant_wallet.audit import records as audit
+from merchant_wallet.base.cells import DEFAULT_CELL_ID, Databases
+from merchant_wallet.base.clock import now_ms
+from merchant_wallet.base.db import Queries
+from merchant_wallet.book.archive.files import ArchiveFolder
+from merchant_wallet.book.verification.verify import verify_book
+from merchant_wallet.merchants.cells import book_fence
+from merchant_wallet.merchants.cells.moves import Auditor
+from merchant_wallet.merchants.id_ranges import take_range
+
+Connection = AsyncConnection[Any]
+
+QUERIES: Final = Queries(Path(__file__).with_name("book_placement.sql"))
+PAGE: Final = 1000
+OF_HOME: Final = "payout"
+"""The rule of `verify` that compares with home, which may be older. The book itself is checked before."""
+
+
+class NoWholeCopy(Exception):
+    """No copy of a book is whole. The text says what to do."""
+
+
+class Copy(NamedTuple):
+    """A copy of a book in a cell."""
+
+    cell_id: int
+    merchant_id: int
+    is_open: bool
+    move_version: int
+    entry_count: int
+    last_id: int
+
+
+class KnownPlace(NamedTuple):
+    """Where home says that a book is, and whether it was opened there."""
+
+    merchant_id: int
+    cell_id: int
+    move_version: int
+    is_opened: bool
+
+
+class PlacedBook(NamedTuple):
+    """A book that was placed. `left_behind`: the entries that only closed copies have, by cell."""
+
+    merchant_id: int
+    cell: str
+    entries: int
+    left_behind: dict[str, list[int]]
+
+
+async def place_books(
+    databases: Databases, by: Auditor, archive: ArchiveFolder | None
+) -> tuple[list[PlacedBook], list[int]]:
+    """Place all books that are not where home says. Returns them, and the merchants whose book begins anew.
+
+    Raises NoWholeCopy.
+    """
+    return await _Placement(databases, by, archive).run()
+
+
+class _Placement:
+    def __init__(self, databases: Databases, by: Auditor, archive: ArchiveFolder | None) -> None:
+        self._home = databases.home
+        self._cells = {DEFAULT_CELL_ID: databases.home, **databases.apart}
+        self._by = by
+        self._archive = archive
+        self._names: dict[int, str] = {}
+
+    async def run(self) -> tuple[list[PlacedBook], list[int]]:
+        self._names = dict(await self._fetch(self._home, "list_cells"))
+        known = {row[0]: KnownPlace(*row) for row in await self._fetch(self._home, "list_places")}
+        copies: dict[int, list[Copy]] = {}
+        for cell_id, cell in self._cells.items():
+            for row in await self._fetch(cell, "list_copies"):
+                copies.setdefault(row[0], []).append(Copy(cell_id, *row))
+        placed, lost = [], []
+        for place in known.values():
+            found = copies.get(place.merchant_id, [])
+            if not found and place.is_opened and place.cell_id != DEFAULT_CELL_ID:
+                await self._begin_anew(place)
+                lost.append(place.merchant_id)
+            elif _is_misplaced(place, found):
+                placed.append(await self._place(place, found))
+        return placed, lost
+
+    async def _place(self, place: KnownPlace, copies: Sequence[Copy]) -> PlacedBook:
+        chosen = await self._choose(place, copies)
+        version = max(place.move_version, *(copy.move_version for copy in copies)) + 1
+        others = [copy for copy in copies if copy is not chosen]
+        left = {}
+        for copy in others:
+            cell = self._cells[copy.cell_id]
+            if copy.is_open:
+                await book_fence.close_copy(cell, copy.merchant_id, version)
+                await book_fence.wait_for_writers(cell)
+            if alone := await self._list_alone(copy, chosen):
+                left[self._names[copy.cell_id]] = alone
+        if not chosen.is_open and chosen.cell_id != DEFAULT_CELL_ID:
+            await book_fence.open_copy(self._cells[chosen.cell_id], chosen.merchant_id, version)
+        await self._tell_home(place, chosen, others, version, left)
+        return PlacedBook(place.merchant_id, self._names[chosen.cell_id], chosen.entry_count, left)
+
+    async def _choose(self, place: KnownPlace, copies: Sequence[Copy]) -> Copy:
+        if apart := [copy for copy in copies if copy.is_open and _is_ahead(place, copy)]:
+            return max(apart, key=lambda copy: (copy.move_version, copy.entry_count))
+        for copy in sorted(copies, key=lambda copy: _rank(place, copy), reverse=True):
+            if copy.is_open or await self._is_whole(copy):
+                return copy
+        raise NoWholeCopy(
+            f"No copy of the book of merchant {place.merchant_id} is whole. Restore a cell that has one"
+            f" ({', '.join(self._names[copy.cell_id] for copy in copies)}) from its back-up, then run this"
+            " again."
+        )
+
+    async def _is_whole(self, copy: Copy) -> bool:
+        """A closed copy may be one that was still being filled."""
+        report = await verify_book(
+            self._home, self._cells[copy.cell_id], copy.merchant_id, archive=self._archive
+        )
+        return report.violation is None or report.violation.rule == OF_HOME
+
+    async def _list_alone(self, copy: Copy, chosen: Copy) -> list[int]:
+        """The entries of a copy that the chosen one does not have, newest first. The rest begins alike."""
+        alone: list[int] = []
+        before = copy.last_id + 1
+        [(border,)] = await self._fetch(
+            self._cells[chosen.cell_id], "read_border", {"merchant_id": copy.merchant_id}
+        )
+        while True:
+            values = {"merchant_id": copy.merchant_id, "after": border, "before": before, "page": PAGE}
+            rows = await self._fetch(self._cells[copy.cell_id], "page_entries", values)
+            wanted = {"merchant_id": copy.merchant_id, "entry_ids": [entry_id for entry_id, _ in rows]}
+            there = set(await self._fetch(self._cells[chosen.cell_id], "find_entries", wanted))
+            more = [entry_id for entry_id, digest in rows if (entry_id, digest) not in there]
+            alone += more
+            if len(more) < PAGE:
+                return alone
+            before = rows[-1][0]
+
+    async def _tell_home(
+        self,
+        place: KnownPlace,
+        chosen: Copy,
+        others: Sequence[Copy],
+        version: int,
+        left: dict[str, list[int]],
+    ) -> None:
+        home, merchant_id = self._home, place.merchant_id
+        values = {"merchant_id": merchant_id, "cell_id": chosen.cell_id, "move_version": version}
+        async with home.transaction():
+            row = await (await home.execute(QUERIES["write_place"].text, values)).fetchone()
+            assert row is not None, "merchants are never deleted"
+            if chosen.cell_id == DEFAULT_CELL_ID and not chosen.is_open:
+                # Home's transaction is the cell's, too.
+                await book_fence.write_settings_version(home, merchant_id, row[0])
+                await book_fence.open_copy(home, merchant_id, version)
+            await home.execute(QUERIES["drop_move"].text, {"merchant_id": merchant_id})
+            if others:
+                old = max(others, key=lambda copy: _rank(place, copy))
+                await home.execute(QUERIES["write_move"].text, {**values, "from_cell_id": old.cell_id})
+            for entry_ids in left.values():
+                orders = {"merchant_id": merchant_id, "order_ids": entry_ids}
+                await home.execute(QUERIES["drop_payouts"].text, orders)
+            await self._record("merchant.move.restore", place, chosen.cell_id, leftBehind=_count(left))
+
+    async def _begin_anew(self, place: KnownPlace) -> None:
+        home, merchant_id = self._home, place.merchant_id
+        async with home.transaction():
+            range_no = await take_range(home, merchant_id)
+            values = {"merchant_id": merchant_id, "range_no": range_no}
+            await home.execute(QUERIES["drop_ranges"].text, values)
+            await home.execute(QUERIES["drop_move"].text, {"merchant_id": merchant_id})
+            # The book is opened when its settings are carried.
+            await home.execute(QUERIES["begin_anew"].text, {"merchant_id": merchant_id})
+            await self._record("merchant.move.begin_anew", place, place.cell_id)
+
+    async def _record(self, action: str, place: KnownPlace, cell_id: int, **after: Any) -> None:
+        await audit.append(
+            self._home,
+            actor=self._by.actor,
+            action=action,
+            subject=f"merchant {place.merchant_id}",
+            merchant_id=place.merchant_id,
+            after={
+                "fromCell": self._names[place.cell_id],
+                "toCell": self._names[cell_id],
+                **after,
+            },
+            source=self._by.source,
+            at_ms=now_ms(),
+        )
+
+    async def _fetch(
+        self, cell: Connection, name: str, values: dict[str, Any] | None = None
+    ) -> list[tuple[Any, ...]]:
+        return await (await cell.execute(QUERIES[name].text, values)).fetchall()
+
+
+def _is_ahead(place: KnownPlace, copy: Copy) -> bool:
+    return copy.cell_id != DEFAULT_CELL_ID and copy.move_version > place.move_version
+
+
+def _is_misplaced(place: KnownPlace, copies: Iterable[Copy]) -> bool:
+    """Whether a book is not where home says, or is open elsewhere, too. Pure."""
+    return any(
+        _is_ahead(place, copy) or (copy.is_open and copy.cell_id != place.cell_id) for copy in copies
+    ) or (place.is_opened and bool(copies) and all(copy.cell_id != place.cell_id for copy in copies))
+
+
+def _rank(place: KnownPlace, copy: Copy) -> tuple[int, bool, bool]:
+    return copy.entry_count, copy.is_open, copy.cell_id == place.cell_id
+
+
+def _count(left: dict[str, list[int]]) -> dict[str, int]:
+    return {cell: len(entry_ids) for cell, entry_ids in left.items()}

@@ -1,0 +1,62 @@
+-- Where books are, after home or a cell was rolled back. `book_placement.py` runs these.
+
+-- name: list_cells
+-- The names of all cells.
+select cell_id, name from cell;
+
+-- name: list_places
+-- Where home says that books are.
+select merchant_id, cell_id, move_version, carried_version > 0 as is_opened from merchant order by merchant_id;
+
+-- name: list_copies
+-- The copies of books in a cell, closed ones too.
+select b.merchant_id, b.is_open, b.move_version, b.entry_count,
+       coalesce((select max(e.entry_id) from entry e where e.merchant_id = b.merchant_id), 0) as last_id
+  from book b order by b.merchant_id;
+
+-- name: read_border
+-- The last entry of a copy that is in the archive alone. The archive has what is in all copies.
+select coalesce(max(removed_id), 0) from archived_month where merchant_id = %(merchant_id)s::bigint;
+
+-- name: page_entries
+-- The entries of a copy after that border, newest first.
+select entry_id, hash from entry
+ where merchant_id = %(merchant_id)s::bigint and entry_id > %(after)s::bigint and entry_id < %(before)s::bigint
+ order by entry_id desc limit %(page)s::int;
+
+-- name: find_entries
+-- Those of these entries that a copy has, with their hashes.
+select e.entry_id, e.hash
+  from unnest(%(entry_ids)s::bigint[]) u (entry_id)
+  join entry e on e.merchant_id = %(merchant_id)s::bigint and e.entry_id = u.entry_id;
+
+-- name: write_place
+-- Where a book is. In the default cell a book has the newest settings at once.
+update merchant
+   set cell_id = %(cell_id)s::int, move_version = %(move_version)s::bigint,
+       carried_version = case when %(cell_id)s::int = 0 then settings_version else carried_version end
+ where merchant_id = %(merchant_id)s::bigint
+returning settings_version;
+
+-- name: drop_move
+-- A move that home has begun, or lost the end of.
+delete from merchant_move where merchant_id = %(merchant_id)s::bigint;
+
+-- name: write_move
+-- The record of the move that home has lost: the book is in its new cell, and the old copy was not dropped.
+insert into merchant_move (merchant_id, move_id, state, from_cell_id, to_cell_id, began_ms, changed_ms)
+values (%(merchant_id)s::bigint, gen_random_uuid(), 'switched', %(from_cell_id)s::int, %(cell_id)s::int,
+        (extract(epoch from clock_timestamp()) * 1000)::bigint, (extract(epoch from clock_timestamp()) * 1000)::bigint);
+
+-- name: drop_payouts
+-- Payouts of orders that only a closed copy has. Nobody has claimed them: payouts have been stopped since the restore.
+delete from payout
+ where merchant_id = %(merchant_id)s::bigint and order_id = any (%(order_ids)s::bigint[]) and fence = 0 and signed_no = 0;
+
+-- name: drop_ranges
+-- A book that begins anew has one range: the place of an entry in the journal follows from its id.
+delete from id_range where merchant_id = %(merchant_id)s::bigint and range_no < %(range_no)s::int;
+
+-- name: begin_anew
+-- The book waits to be opened in its cell.
+update merchant set carried_version = 0 where merchant_id = %(merchant_id)s::bigint and cell_id > 0;

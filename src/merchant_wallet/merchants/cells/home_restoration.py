@@ -1,0 +1,123 @@
+"""What an acceptance brings home up to, if home was rolled back without its cells.
+
+Home gives out what must be unique over all cells: ids of merchants, ranges of ids, addresses, versions of
+settings. It says where books are. What cells have of these is given to home again, before it gives out more.
+
+Rules:
+- Evidence of the rollback is committed before, and goes when all of this is done. Cells get it first, so no
+  book that is opened here takes a step with an order.
+- Merchants that home does not know come back first, then what books use, then the places of books, which are
+  verified against it. Where cells are was restored before (see `places`).
+- Each step only raises a number, adds what is missing, or moves on, so it may be repeated after a kill.
+
+Statements are in `home_restoration.sql`. All raise `psycopg.Error`.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from psycopg import AsyncConnection
+
+from merchant_wallet.base.cells import Apart, Databases
+from merchant_wallet.base.db import Queries
+from merchant_wallet.book.archive.files import ArchiveFolder
+from merchant_wallet.merchants.cells import book_placement, lost_merchants
+from merchant_wallet.merchants.cells.book_placement import PlacedBook
+from merchant_wallet.merchants.cells.carrying import carry_waiting
+from merchant_wallet.merchants.cells.mirroring import mirror
+from merchant_wallet.merchants.cells.moves import Auditor
+from merchant_wallet.merchants.keys import Keyring
+
+QUERIES: Final = Queries(Path(__file__).with_name("home_restoration.sql"))
+
+Connection = AsyncConnection[Any]
+Rows = list[tuple[Any, ...]]
+
+
+class Means(NamedTuple):
+    """Who accepts, and what is needed: keys, files, and the ids of merchants that have checkpoints."""
+
+    by: Auditor
+    keyring: Keyring
+    is_sandbox: bool
+    archive: ArchiveFolder | None = None
+    checkpointed: Sequence[int] = ()
+
+
+class Restored(NamedTuple):
+    """What home got back: merchants, and books that were placed. `lost`: merchants whose book was nowhere."""
+
+    merchants: list[int]
+    books: list[PlacedBook]
+    lost: list[int]
+
+
+class CellSeen(NamedTuple):
+    """What a cell has of what home gives out: home's number, its books, and their addresses."""
+
+    cell_id: int
+    home_no: int
+    books: Rows
+    addresses: Rows
+
+
+async def restore(databases: Databases, means: Means) -> Restored:
+    """Give home what its cells have. Raises AccountMissing, NoWholeCopy."""
+    home, apart = databases
+    for cell in apart.values():
+        await mirror(home, cell)
+    merchants = await lost_merchants.bring_back(databases, means.keyring, means.by, sandbox=means.is_sandbox)
+    seen = await read_cells(apart)
+    async with home.transaction():
+        await restore_numbers(home, seen, means.checkpointed)
+    books, lost = await book_placement.place_books(databases, means.by, means.archive)
+    async with home.transaction():
+        await _raise_versions(home, seen)
+    for cell_id, cell in apart.items():
+        # Now, and not when a worker comes to it: a new book is opened so, too.
+        await carry_waiting(home, cell, cell_id)
+    return Restored(merchants, books, lost)
+
+
+async def read_cells(apart: Apart) -> list[CellSeen]:
+    """What all apart cells have of what home gives out."""
+    return [
+        CellSeen(
+            cell_id,
+            (await _fetch(cell, "read_seen"))[0][0],
+            await _fetch(cell, "list_books"),
+            await _fetch(cell, "list_addresses"),
+        )
+        for cell_id, cell in apart.items()
+    ]
+
+
+async def restore_numbers(home: Connection, seen: list[CellSeen], checkpointed: Sequence[int] = ()) -> None:
+    """Give home what its cells' books use, in the caller's transaction."""
+    await home.execute(QUERIES["raise_merchant_id"].text, {"merchant_ids": list(checkpointed)})
+    for cell in seen:
+        await home.execute(QUERIES["raise_mark"].text, {"cell_id": cell.cell_id, "home_no": cell.home_no})
+        merchant_ids, id_ranges, next_ranges, _ = _columns(cell.books, 4)
+        books = {"merchant_ids": merchant_ids, "id_ranges": id_ranges, "next_ranges": next_ranges}
+        await home.execute(QUERIES["raise_merchant_id"].text, {"merchant_ids": merchant_ids})
+        await home.execute(QUERIES["add_ranges"].text, books)
+        owners, addresses = _columns(cell.addresses, 2)
+        issued = {"merchant_ids": owners, "addresses": addresses}
+        await home.execute(QUERIES["add_addresses"].text, issued)
+        await home.execute(QUERIES["raise_indexes"].text, {"merchant_ids": owners})
+
+
+async def _raise_versions(home: Connection, seen: list[CellSeen]) -> None:
+    for cell in seen:
+        merchant_ids, _, _, versions = _columns(cell.books, 4)
+        settings = {"merchant_ids": merchant_ids, "versions": versions, "cell_id": cell.cell_id}
+        await home.execute(QUERIES["raise_versions"].text, settings)
+
+
+def _columns(rows: Rows, count: int) -> list[list[Any]]:
+    return [[row[place] for row in rows] for place in range(count)]
+
+
+async def _fetch(connection: Connection, name: str) -> Rows:
+    return await (await connection.execute(QUERIES[name].text)).fetchall()

@@ -1,0 +1,286 @@
+"""Where cells are, if home was restored to before a cell moved: what each place says of itself.
+
+Rules:
+- Home raises a cell's version before any copy takes it on. So a copy with a higher version than home's shows
+  that home was rolled back.
+- Of the places that are known, the open one with the highest version is the cell. A closed place names the
+  one that the cell has moved to (see `new_place.note_moved`). A person may name one, too.
+- A place that a person names is opened if it is closed: its other places are lost, or older.
+- The evidence commits with what home learns. So nothing is paid until the rollback is accepted.
+- Each step may be repeated.
+
+Statements are in `places.sql`.
+"""
+
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import psycopg
+from psycopg import AsyncConnection
+from psycopg.rows import class_row
+
+from merchant_wallet.audit import records as audit
+from merchant_wallet.audit.rollback.evidence import (
+    NO_MERCHANT,
+    RollbackEvidence,
+    locked,
+    record_evidence,
+)
+from merchant_wallet.base import db
+from merchant_wallet.base.clock import now_ms
+from merchant_wallet.base.db import Queries
+from merchant_wallet.merchants.cells import fence
+from merchant_wallet.merchants.cells.directory import Directory
+from merchant_wallet.merchants.cells.moves import Auditor
+from merchant_wallet.merchants.cells.new_place import MOVED
+
+Connection = AsyncConnection[Any]
+
+QUERIES: Final = Queries(Path(__file__).with_name("places.sql"))
+MAX_HOPS: Final = 10
+"""A cell may have moved several times since the back-up."""
+
+
+class PlaceRefused(Exception):
+    """It is not known where a cell is, or it is not where it was said to be. The text says what to do."""
+
+
+class KnownCell(NamedTuple):
+    """A cell as home has it. `move_address` is the new place of a move that home has."""
+
+    cell_id: int
+    name: str
+    schema_name: str
+    address: str | None
+    version: int
+    move_address: str | None
+
+
+class Place(NamedTuple):
+    """What the copy of a cell at an address says of itself. `moved_to`: where it has moved to."""
+
+    address: str | None
+    url: str
+    cell_id: int
+    version: int
+    is_open: bool
+    moved_to: str | None
+
+
+class RestoredCell(NamedTuple):
+    """A cell whose place or version home did not know."""
+
+    name: str
+    address: str | None
+    old_address: str | None
+    version: int
+
+
+async def find_evidence(
+    home: Connection, reached: Collection[int], at_ms: int, *, directory: Directory
+) -> list[RollbackEvidence]:
+    """The evidence that closed places give: cells that were not reached, because they have moved."""
+    await directory.refresh_with(home)
+    for cell in directory.list():
+        if cell.is_home or cell.cell_id in reached:
+            continue
+        place = await look(cell.url, None)
+        if place is None or place.cell_id != cell.cell_id:
+            continue
+        known = await _read(home, cell.cell_id)
+        if known is not None and place.version > known.version:
+            return [make_evidence(known, place, at_ms)]
+    return []
+
+
+def make_evidence(known: KnownCell, place: Place, at_ms: int) -> RollbackEvidence:
+    """The evidence that a place gives. Pure."""
+    went = "" if place.moved_to is None else f", and has moved to {place.moved_to}"
+    cause = (
+        f"home was rolled back: it knows version {known.version} of cell {known.name}, which has version"
+        f" {place.version}{went}"
+    )
+    return RollbackEvidence(NO_MERCHANT, "home", "behind", cause, at_ms)
+
+
+def find_moved_to(mark: str | None) -> str | None:
+    """The address in the comment on the schema of an old place. Pure."""
+    return mark.removeprefix(MOVED) if mark is not None and mark.startswith(MOVED) else None
+
+
+async def look(url: str, address: str | None) -> Place | None:
+    """What is at a place. None if nothing answers there, or no cell is there."""
+    try:
+        async with await db.connect(url) as connection:
+            row = await (await connection.execute(QUERIES["read_state"].text)).fetchone()
+            if row is None:
+                return None
+            cell_id, version, is_open, mark = row
+            return Place(address, url, cell_id, version, is_open, find_moved_to(mark))
+    except (
+        psycopg.OperationalError,
+        psycopg.errors.UndefinedTable,
+        psycopg.errors.InsufficientPrivilege,
+    ):
+        return None
+
+
+async def restore_places(
+    home: Connection, home_url: str, typed: Mapping[str, str], by: Auditor
+) -> list[RestoredCell]:
+    """Let home know where its cells are. `typed` are the places that a person names, by cell.
+
+    Raises PlaceRefused, psycopg.Error.
+    """
+    cells = await _list(home)
+    restored = []
+    for name in typed.keys() - {cell.name for cell in cells}:
+        restored.append(await _add(home, home_url, name, typed[name], by))
+    for cell in cells:
+        here = await look(_make_url(home_url, cell.address, cell.schema_name), cell.address)
+        found = (
+            await _choose(home_url, cell, here)
+            if cell.name not in typed
+            else await _check_typed(home_url, cell, here, typed[cell.name])
+        )
+        if found is not None:
+            restored.append(await _write(home, cell, here, found, by))
+    return restored
+
+
+async def _choose(home_url: str, cell: KnownCell, here: Place | None) -> Place | None:
+    """The place of a cell that is not what home says. None if it is, or does not answer."""
+    if here is None or here.cell_id != cell.cell_id or here.version <= cell.version:
+        return None
+    found, waiting = [here], [here.moved_to, cell.move_address]
+    seen = {cell.address}
+    while waiting and len(seen) <= MAX_HOPS:
+        address = waiting.pop()
+        if address is None or address in seen:
+            continue
+        seen.add(address)
+        place = await look(_make_url(home_url, address, cell.schema_name), address)
+        if place is not None and place.cell_id == cell.cell_id:
+            found.append(place)
+            waiting.append(place.moved_to)
+    best = max((place for place in found if place.is_open), key=lambda place: place.version, default=None)
+    if best is None:
+        raise PlaceRefused(_describe_closed(cell, max(found, key=lambda place: place.version)))
+    return best
+
+
+def _describe_closed(cell: KnownCell, last: Place) -> str:
+    where = f"Cell {cell.name} has moved since home's back-up, and is closed at {last.address or 'home'}."
+    typed = f"--cell-url {cell.name}=URL"
+    if last.moved_to is None:
+        return f"{where} Say where it is now: {typed}."
+    return (
+        f"{where} No open copy of it answers at {last.moved_to}: start that server. If it is lost for good,"
+        f" name the place that is to be opened: {typed}."
+    )
+
+
+async def _check_typed(home_url: str, cell: KnownCell, here: Place | None, typed: str) -> Place | None:
+    address = db.strip_identity(typed)
+    place = await look(_make_url(home_url, address, cell.schema_name, typed), address)
+    if place is None or place.cell_id != cell.cell_id:
+        raise PlaceRefused(f"Cell {cell.name} is not at {address}, or its server does not answer.")
+    if address == cell.address and place.is_open and place.version == cell.version:
+        return None
+    if place.version < cell.version or (not place.is_open and place.version == cell.version):
+        raise PlaceRefused(
+            f"Home knows a newer copy of cell {cell.name} than the one at {address}: its version is"
+            f" {cell.version}, that one's {place.version}{'' if place.is_open else ', closed'}."
+        )
+    if here is not None and here.is_open and here.address != address and here.version >= place.version:
+        raise PlaceRefused(
+            f"Cell {cell.name} is open where home says, at {here.address or 'home'}, with the same version as"
+            f" at {address} or a newer one."
+        )
+    return place
+
+
+async def _write(
+    home: Connection, cell: KnownCell, here: Place | None, found: Place, by: Auditor
+) -> RestoredCell:
+    """Record the evidence, and tell home the place. The copy is opened first: repeating finds it open."""
+    version = max(cell.version, found.version)
+    if not found.is_open:
+        version += 1
+        async with locked(home):
+            await record_evidence(home, [make_evidence(cell, found, now_ms())])
+        async with await db.connect(found.url) as there:
+            await fence.open_copy(there, cell.cell_id, version)
+    if here is not None and here.is_open and here.address != found.address:
+        async with await db.connect(here.url) as old:
+            await fence.close_copy(old, cell.cell_id, version)
+    values = {"cell_id": cell.cell_id, "version": version, "address": found.address}
+    async with locked(home):
+        await record_evidence(home, [make_evidence(cell, found, now_ms())])
+        await home.execute(QUERIES["write_place"].text, values)
+        if found.address != cell.address:
+            moved = {**values, "old_address": cell.address}
+            await home.execute(QUERIES["write_move"].text, moved)
+        await _record(home, by, cell.name, cell, values)
+    return RestoredCell(cell.name, found.address, cell.address, version)
+
+
+async def _add(home: Connection, home_url: str, name: str, typed: str, by: Auditor) -> RestoredCell:
+    """A cell that was added after the back-up of home. Its schema has the name that `cell add` gives it."""
+    schema, address = name.replace("-", "_"), db.strip_identity(typed)
+    place = await look(_make_url(home_url, address, schema, typed), address)
+    if place is None or not place.is_open:
+        raise PlaceRefused(
+            f"Home has no cell {name}, and there is no open one in schema {schema} at {address}."
+        )
+    cell = KnownCell(place.cell_id, name, schema, address, 0, None)
+    values = {
+        "cell_id": place.cell_id,
+        "name": name,
+        "schema": schema,
+        "address": address,
+        "version": place.version,
+        "now_ms": now_ms(),
+    }
+    async with locked(home):
+        await record_evidence(home, [make_evidence(cell, place, now_ms())])
+        if not (await home.execute(QUERIES["add_cell"].text, values)).rowcount:
+            raise PlaceRefused(f"Home has given the number of cell {name}, {place.cell_id}, to another cell.")
+        await _record(home, by, name, None, values)
+    return RestoredCell(name, address, None, place.version)
+
+
+async def _record(
+    home: Connection, by: Auditor, name: str, before: KnownCell | None, after: Mapping[str, Any]
+) -> None:
+    told = None if before is None else {"address": before.address, "version": before.version}
+    await audit.append(
+        home,
+        actor=by.actor,
+        action="cell.restore_place",
+        subject=f"cell {name}",
+        before=told,
+        after={"address": after["address"], "version": after["version"]},
+        source=by.source,
+        at_ms=now_ms(),
+    )
+
+
+def _make_url(home_url: str, address: str | None, schema: str, typed: str | None = None) -> str:
+    """The owner of home's tables is the owner there, unless the typed URL names another user."""
+    if typed is not None and db.names_user(typed):
+        return db.for_writing(db.place(typed, None, schema))
+    return db.for_writing(db.place(home_url, address, schema))
+
+
+async def _list(home: Connection) -> list[KnownCell]:
+    async with home.cursor(row_factory=class_row(KnownCell)) as cursor:
+        await cursor.execute(QUERIES["list_cells"].text, {"cell_id": None})
+        return await cursor.fetchall()
+
+
+async def _read(home: Connection, cell_id: int) -> KnownCell | None:
+    async with home.cursor(row_factory=class_row(KnownCell)) as cursor:
+        await cursor.execute(QUERIES["list_cells"].text, {"cell_id": cell_id})
+        return await cursor.fetchone()

@@ -1,0 +1,270 @@
+"""Home is restored from a back-up, its cell is not: after the acceptance everything works again.
+
+Home does not know where a book or a cell has moved, nor new merchants. What can't come back is named.
+"""
+
+from collections.abc import Iterator
+
+import pytest
+from tests.cells.layout import open_layout
+from tests.cli.conftest import Wallet
+from tests.cli.killable_archive import run_to_death
+from tests.cli.restored_home import ACCEPT, Scene, open_scene
+from tests.conftest import FAR, TEMPLATE_WITH_CELL, SharedPostgres
+from tests.crash_points import Program, before_change
+
+from merchant_wallet.base.db import place, strip_identity
+from merchant_wallet.merchants.cells import book_moving, moving
+
+
+@pytest.fixture(autouse=True)
+def roomy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy machine is no fault, and nobody reads old copies."""
+    monkeypatch.setattr(moving, "USUAL", moving.Timing(budget_s=20.0, retry_s=0.05))
+    monkeypatch.setattr(book_moving, "REST_S", 0)
+
+
+@pytest.fixture
+def scene(postgres: SharedPostgres, wallet: Wallet) -> Iterator[Scene]:
+    """A shop with 100 USDT in the default cell, and a cell `far` in another database."""
+    postgres.prepare_template_with_cell()
+    with postgres.database(TEMPLATE_WITH_CELL) as far:
+        open_layout(wallet.url, place(far, None, FAR), far)
+        with open_scene(postgres, wallet, far) as scene:
+            wallet.open_merchant("Shop")
+            wallet.credit("Shop", "USDT", "100")
+            assert scene.work() == []
+            yield scene
+
+
+def find_shop(wallet: Wallet) -> int:
+    [shop] = [one for one in wallet.ask("merchant", "list")["merchants"] if one["name"] == "Shop"]
+    return int(shop["merchantId"])
+
+
+def test_a_book_that_has_moved_away_is_in_its_new_cell_again(scene: Scene) -> None:
+    wallet, before = scene.wallet, scene.back_up()
+    wallet.run("merchant", "move", "Shop", FAR)
+    wallet.credit("Shop", "USDT", "7")
+    assert scene.work() == []
+    scene.restore(before)
+    # Nobody has looked yet, and the old copy takes an order.
+    wallet.credit("Shop", "USDT", "3")
+    shop = find_shop(wallet)
+    found = scene.list_faults()["checkpoints"]
+    assert "home was rolled back" in found
+    assert "book accept-rollback" in found
+    assert "home" in scene.work()
+    assert "accept-rollback" in wallet.refuse("merchant", "move", "Shop", FAR)
+    assert "accept-rollback" in wallet.refuse("merchant", "create", "Other")
+
+    answer = wallet.ask(*ACCEPT)
+    [book] = answer["books"]
+    assert (book["merchantId"], book["cell"], book["entries"]) == (shop, FAR, 2)
+    assert [len(entries) for entries in book["leftBehind"].values()] == [1]
+    assert (answer["cells"], answer["merchants"], answer["lost"]) == ([], [], [])
+    scene.require_sound()
+    assert wallet.balance("Shop", "merchant:USDT") == "107"
+    wallet.credit("Shop", "USDT", "1")
+    assert "--drop-old" in wallet.refuse("merchant", "move", "Shop", "main")
+    wallet.run("merchant", "move", "Shop", "--drop-old")
+    wallet.run("merchant", "move", "Shop", "main")
+    scene.require_sound()
+    assert wallet.balance("Shop", "merchant:USDT") == "108"
+
+
+def test_a_book_that_has_moved_home_is_the_closed_copy_again(scene: Scene) -> None:
+    wallet = scene.wallet
+    wallet.run("merchant", "move", "Shop", FAR)
+    wallet.run("merchant", "move", "Shop", "--drop-old")
+    assert scene.work() == []
+    before = scene.back_up()
+    wallet.credit("Shop", "USDT", "7")
+    wallet.run("merchant", "move", "Shop", "main")
+    wallet.credit("Shop", "USDT", "20")
+    assert scene.work() == []
+    scene.restore(before)
+    assert "home" in scene.work()
+    answer = wallet.ask(*ACCEPT)
+    # What it had when it moved is there. What came after was in home alone, and is named.
+    assert [(book["cell"], book["entries"]) for book in answer["books"]] == [(FAR, 2)]
+    assert [sign["cause"] for sign in answer["signs"] if sign["subject"] == "book"] != []
+    scene.require_sound()
+    assert wallet.balance("Shop", "merchant:USDT") == "107"
+
+
+def test_a_book_whose_last_copy_was_in_home_begins_anew(scene: Scene) -> None:
+    wallet = scene.wallet
+    wallet.run("merchant", "move", "Shop", FAR)
+    wallet.run("merchant", "move", "Shop", "--drop-old")
+    assert scene.work() == []
+    before = scene.back_up()
+    wallet.run("merchant", "move", "Shop", "main")
+    wallet.run("merchant", "move", "Shop", "--drop-old")
+    assert scene.work() == []
+    scene.restore(before)
+    assert scene.work() != []
+    answer = wallet.ask(*ACCEPT)
+    assert answer["lost"] == [find_shop(wallet)]
+    scene.require_sound()
+    wallet.credit("Shop", "USDT", "100")
+    scene.require_sound()
+    assert wallet.balance("Shop", "merchant:USDT") == "100"
+    wallet.run("merchant", "move", "Shop", "main")
+
+
+def test_merchants_that_home_does_not_know_come_back_suspended(scene: Scene) -> None:
+    wallet, before = scene.wallet, scene.back_up()
+    near, away = wallet.open_merchant("Near", "--cell", "main"), wallet.open_merchant("Away", "--cell", FAR)
+    for name in ("Near", "Away"):
+        wallet.credit(name, "USDT", "5")
+    user = wallet.register(away, "carol")
+    assert scene.work() == []
+    scene.restore(before)
+    answer = wallet.ask(*ACCEPT)
+    assert answer["merchants"] == [away]
+    # The other one was in home alone. Its loss is named, and its id is given to nobody else.
+    assert [sign["merchantId"] for sign in answer["signs"] if sign["subject"] == "book"] == [near]
+    scene.require_sound()
+    found = wallet.ask("merchant", "show", "Away")
+    assert (found["merchantId"], found["status"]) == (away, "suspended")
+    wallet.run("merchant", "rotate-secret", "Away")
+    wallet.run("merchant", "resume", "Away")
+    wallet.credit("Away", "USDT", "1")
+    assert wallet.balance("Away", "merchant:USDT") == "6"
+    assert wallet.register(away, "dave").evm_address != user.evm_address
+    assert wallet.open_merchant("Next") == away + 1
+    scene.require_sound()
+    wallet.run("merchant", "move", "Away", "main")
+    scene.require_sound()
+
+
+def test_a_cell_that_was_added_since_is_named_by_a_person(scene: Scene) -> None:
+    wallet, before = scene.wallet, scene.back_up()
+    with_north = scene.copy(scene.far)
+    wallet.run("cell", "add", "north", with_north)
+    away = wallet.open_merchant("Away", "--cell", "north")
+    wallet.credit("Away", "USDT", "5")
+    assert scene.work() == []
+    scene.restore(before)
+    assert "book" in scene.work()
+    assert "no open one" in wallet.refuse(*ACCEPT, "--cell-url", f"south={with_north}")
+    answer = wallet.ask(*ACCEPT, "--cell-url", f"north={with_north}")
+    assert [cell["name"] for cell in answer["cells"]] == ["north"]
+    assert answer["merchants"] == [away]
+    scene.require_sound()
+    assert wallet.balance("Away", "merchant:USDT") == "5"
+
+
+def test_a_cell_that_has_moved_is_found_where_its_old_place_says(scene: Scene) -> None:
+    wallet = scene.wallet
+    away = wallet.open_merchant("Away", "--cell", FAR)
+    before = scene.back_up()
+    first, second = scene.move_far(), scene.move_far()
+    wallet.credit("Away", "USDT", "5")
+    wallet.run("merchant", "move", "Shop", FAR)
+    assert scene.work() == []
+    scene.restore(before)
+    found = scene.list_faults()
+    assert "home was rolled back" in found["checkpoints"]
+    assert "dbname=" + first.split("/")[-1].split("?")[0] in found["cell far"]
+    assert "book accept-rollback --reason TEXT`" in found["cell far"]
+    assert "home" in scene.work()
+
+    answer = wallet.ask(*ACCEPT)
+    [cell] = answer["cells"]
+    assert (cell["name"], cell["address"], cell["version"]) == (FAR, strip_identity(second), 3)
+    assert [book["cell"] for book in answer["books"]] == [FAR]
+    scene.require_sound()
+    assert wallet.balance("Away", "merchant:USDT") == "5"
+    assert wallet.balance("Shop", "merchant:USDT") == "100"
+    assert wallet.register(away, "dave").ext_user_id == "dave"
+    # Home has the record of the move again.
+    assert "old copy was not dropped" in wallet.refuse("cell", "move", FAR, first)
+
+
+def test_where_a_cell_has_moved_is_typed_if_its_old_place_does_not_say_it(scene: Scene) -> None:
+    wallet = scene.wallet
+    wallet.open_merchant("Away", "--cell", FAR)
+    before, old = scene.back_up(), scene.far
+    new = scene.move_far(is_noted=False)
+    wallet.credit("Away", "USDT", "5")
+    scene.restore(before)
+    assert "--cell-url far=URL" in scene.list_faults()["cell far"]
+    assert scene.work() == ["home"]
+    assert "--cell-url far=URL" in wallet.refuse(*ACCEPT)
+    wallet.refuse(*ACCEPT, "--cell-url", "far", status=2)
+    assert "is not at" in wallet.refuse(*ACCEPT, "--cell-url", f"far={before}")
+    answer = wallet.ask(*ACCEPT, "--cell-url", f"far={new}")
+    assert [cell["version"] for cell in answer["cells"]] == [2]
+    scene.require_sound()
+    assert wallet.balance("Away", "merchant:USDT") == "5"
+    # The old place is not opened again, also while the new one is away.
+    assert "newer copy" in wallet.refuse(*ACCEPT, "--cell-url", f"far={old}")
+    with scene.postgres.closing(new):
+        assert "newer copy" in wallet.refuse(*ACCEPT, "--cell-url", f"far={old}")
+
+
+def test_an_old_place_is_opened_again_if_a_person_says_so(scene: Scene) -> None:
+    wallet = scene.wallet
+    wallet.open_merchant("Away", "--cell", FAR)
+    wallet.credit("Away", "USDT", "5")
+    before, old = scene.back_up(), scene.far
+    new = scene.move_far()
+    wallet.credit("Away", "USDT", "7")
+    assert scene.work() == []
+    scene.restore(before)
+    with scene.postgres.closing(new):
+        # The server of the new place is lost for good.
+        assert "--cell-url" in wallet.refuse(*ACCEPT)
+        answer = wallet.ask(*ACCEPT, "--cell-url", f"far={old}")
+        assert [cell["version"] for cell in answer["cells"]] == [3]
+        assert [sign["subject"] for sign in answer["signs"]] != []
+        scene.far = old
+        scene.require_sound()
+        assert wallet.balance("Away", "merchant:USDT") == "5"
+
+
+def test_an_acceptance_that_is_killed_anywhere_is_repeated(scene: Scene) -> None:
+    wallet = scene.wallet
+    before = scene.back_up()
+    away = wallet.open_merchant("Away", "--cell", FAR)
+    wallet.credit("Away", "USDT", "5")
+    wallet.run("merchant", "move", "Shop", FAR)
+    wallet.credit("Shop", "USDT", "7")
+    scene.move_far()
+    assert scene.work() == []
+    scene.restore(before)
+    wallet.credit("Shop", "USDT", "3")
+    is_stopped: list[bool] = []
+    # A command that was killed after its last commit has accepted everything.
+    while not (is_stopped[-1:] == [False] and any(is_stopped)):
+        assert run_to_death(Program(before_change(len(is_stopped) + 1)), wallet.variables, *ACCEPT)
+        is_stopped.append(wallet.read("select count(*) from rollback_evidence") != [(0,)])
+    # From its first commit to its last one nothing is paid.
+    assert sorted(is_stopped[:-1]) == is_stopped[:-1]
+    assert len(is_stopped) > 20
+    assert [wallet.balance(name, "merchant:USDT") for name in ("Shop", "Away")] == ["107", "5"]
+    assert wallet.ask("merchant", "show", "Away")["merchantId"] == away
+    scene.require_sound()
+
+
+def test_a_cell_restored_to_before_a_book_left_it_has_its_copy_closed(scene: Scene) -> None:
+    wallet = scene.wallet
+    wallet.run("merchant", "move", "Shop", FAR)
+    wallet.run("merchant", "move", "Shop", "--drop-old")
+    wallet.open_merchant("Away", "--cell", FAR)
+    before = scene.copy(scene.far)
+    wallet.run("merchant", "move", "Shop", "main")
+    wallet.run("merchant", "move", "Shop", "--drop-old")
+    for name in ("Shop", "Away"):
+        wallet.credit(name, "USDT", "7")
+    assert scene.work() == []
+    scene.far = before
+    wallet.tamper("update cell set address = %(address)s where name = 'far'", address=strip_identity(before))
+    assert scene.work() == ["book"]
+    answer = wallet.ask(*ACCEPT)
+    assert [(book["cell"], book["leftBehind"]) for book in answer["books"]] == [("main", {})]
+    assert scene.read_far("select is_open from book order by merchant_id") == [(False,), (True,)]
+    scene.require_sound()
+    assert wallet.balance("Shop", "merchant:USDT") == "107"
