@@ -83,6 +83,7 @@ NO_RULE: Final = {
     "book/archive/removal.sql remove_postings": "as above",
     "book/archive/removal.sql restore_entries": "as above",
     "book/archive/removal.sql restore_postings": "as above",
+    "audit/checkpointing/frozen_orders.sql forget_queued": "as below",
     "withdrawals/payouts.sql mark_queued": "no rule judges whether the payer's queue has an order",
     "sub_users/pins.sql change_pin": "a PIN stays a PIN: the rules know only whether there is one",
 }

@@ -10,6 +10,7 @@ from tests.book.test_checkpoints import SIGNER
 from tests.cells.layout import Layout
 from tests.cells.test_workers import open_shop, order, status
 from tests.journeys.conftest import MASTER_KEY, Shop, running
+from tests.merchants.test_xpub_pool import KEYRING, NOW_MS, accounts
 from tests.rollback.test_checkpoint_task import OLD_KEY, REQUEST
 
 from merchant_wallet.audit.checkpointing.acceptance import EvidenceSources, accept
@@ -21,9 +22,17 @@ from merchant_wallet.base.cells import Apart, Databases
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.db import connect
 from merchant_wallet.book.commands import TakeUp
+from merchant_wallet.merchants import store, xpub_pool
+from merchant_wallet.merchants.cells.carrying import carry
 from merchant_wallet.merchants.cells.home_restoration import Means, restore
 from merchant_wallet.merchants.cells.moves import Auditor
 from merchant_wallet.merchants.keys import Keyring
+from merchant_wallet.merchants.xpub_pool import PoolEmpty
+
+BY = Auditor(REQUEST.actor, REQUEST.source)
+FORGOTTEN = ("merchant_address", "account", "book", "issued_address", "id_range", "merchant_secret")
+"""What home's own cell and home have of a merchant without an entry, in the order of their foreign keys."""
+ISSUED = "select address from issued_address where merchant_id = %s order by 1"
 
 
 class Backup(NamedTuple):
@@ -73,7 +82,7 @@ def compare(layout: Layout, folder: Path) -> list[str]:
 
 async def _accept(layout: Layout, folder: Path) -> tuple[int, ...]:
     async with await connect(layout.url) as home, await connect(layout.far_url) as far:
-        means = Means(Auditor(REQUEST.actor, REQUEST.source), Keyring(MASTER_KEY), is_sandbox=True)
+        means = Means(BY, Keyring(MASTER_KEY), is_sandbox=True)
 
         async def give_back(databases: Databases) -> None:
             await restore(databases, means)
@@ -157,3 +166,53 @@ def test_a_cell_that_was_told_less_than_home_knows_is_no_evidence(
         far.execute("update cell_state set home_no = %s", (number,))
         assert compare(layout, open_folder(layout, tmp_path)) == []
         assert read(far, "select home_no from cell_state") == [(6,)]
+
+
+def test_a_live_merchant_comes_back_with_its_account_and_no_account_is_given_out_twice(
+    layout: Layout,
+) -> None:
+    names = ("Stays", "Lost", "Away")
+
+    async def story() -> None:
+        async with await connect(layout.url) as home, await connect(layout.far_url) as far:
+            databases = Databases(home, {layout.far_id: far})
+            await xpub_pool.add(home, accounts(0, 3))
+            made = []
+            for name in names:
+                cell_id = layout.far_id if name == "Away" else 0
+                new = await store.create(home, KEYRING, name, seed=None, at_ms=NOW_MS, cell_id=cell_id)
+                made.append(new.merchant.merchant_id)
+            _, lost, away = made
+            await carry(home, far, layout.far_id, away)
+            issued = await _list_rows(home, ISSUED, away)
+
+            # Home is what it was after the first one. The checkpoints of the second one are left.
+            for table in FORGOTTEN:
+                await home.execute(f"delete from {table} where merchant_id > %s".encode(), (made[0],))
+            await home.execute("update xpub_pool set merchant_id = null where account_no > 0")
+            await home.execute("delete from merchant where merchant_id > %s", (made[0],))
+            await home.execute("select setval('merchant_merchant_id_seq', %s)", (made[0],))
+
+            means = Means(BY, KEYRING, is_sandbox=False, checkpointed=[lost])
+            with pytest.raises(PoolEmpty, match="keys derive"):
+                await restore(databases, means)
+            await xpub_pool.add(home, accounts(3, 1))
+            restored = await restore(databases, means)
+            # It came back in the attempt before.
+            assert restored.merchants == []
+            assert await _list_rows(home, ISSUED, away) == issued
+            assert await _list_rows(home, "select account_no, merchant_id from xpub_pool order by 1") == [
+                (0, made[0]),
+                (2, away),
+                (3, None),
+            ]
+            new = await store.create(home, KEYRING, "Next", seed=None, at_ms=NOW_MS)
+            assert new.merchant.merchant_id == away + 1
+            assert (await store.load(home, KEYRING, away)) is not None
+
+    asyncio.run(story())
+
+
+async def _list_rows(connection: Any, query: str, *values: object) -> list[tuple[Any, ...]]:
+    rows: list[tuple[Any, ...]] = await (await connection.execute(query.encode(), values)).fetchall()
+    return rows

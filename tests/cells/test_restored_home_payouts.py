@@ -14,8 +14,11 @@ from tests.crash.shop import run
 from tests.journeys.client import Answer
 from tests.journeys.conftest import MASTER_KEY, Platform, Shop, running
 from tests.journeys.orders import withdrawal
+from tests.waits import wait_until
 
-from merchant_wallet.book.commands import TakeUp
+from merchant_wallet.base.db import connect
+from merchant_wallet.book.commands import Fail, TakeUp
+from merchant_wallet.withdrawals import payouts
 
 
 def order(shop: Shop, amount: str) -> Answer:
@@ -25,6 +28,12 @@ def order(shop: Shop, amount: str) -> Answer:
 def reach(shop: Shop, platform: Platform) -> Shop:
     """The merchant at a service that was started again."""
     return replace(shop, platform=platform, client=replace(shop.client, port=platform.port))
+
+
+async def queue_all(layout: Layout) -> None:
+    """What a payer does first: the cell notes that home has the orders."""
+    async with await connect(layout.url) as home, await connect(layout.far_url) as far:
+        assert await payouts.queue_new(home, far) == 4
 
 
 def count_transfers(wallet: Wallet) -> dict[int, int]:
@@ -45,6 +54,7 @@ def test_orders_of_a_moved_book_are_paid_once_after_home_was_restored(
     with open_scene(postgres, wallet, two_databases.cell) as scene:
         with running(layout.url, tmp_path, working=True) as platform:
             shop = open_shop(platform, layout, away=False)
+            shop.fund("USDT", "100")
             shop.change(approval_limit="20", withdraw_fee_min="0")
             paid = order(shop, "11")
             wait_until_paid(shop, paid)
@@ -62,6 +72,11 @@ def test_orders_of_a_moved_book_are_paid_once_after_home_was_restored(
             shop = reach(shop, platform)
             taken, queued = order(shop, "13"), order(shop, "14")
             shop.ask_book(TakeUp(int(taken["orderId"])))
+            # A payer had found these, and home forgets it.
+            found, failed = order(shop, "16"), order(shop, "17")
+            shop.ask_book(TakeUp(int(failed["orderId"])))
+            shop.ask_book(Fail(int(failed["orderId"]), "the token is paused"))
+            run(queue_all(layout))
 
         scene.restore(before)
         assert count_transfers(wallet) == {11: 1}
@@ -70,9 +85,11 @@ def test_orders_of_a_moved_book_are_paid_once_after_home_was_restored(
         with running(before, tmp_path, working=True) as platform:
             shop = reach(shop, platform)
             wait_until_paid(shop, queued)
+            wait_until_paid(shop, found)
+            wait_until(lambda: status(shop, failed) == "6", "it is refunded")
             wait_until_paid(shop, order(shop, "15"))
             assert [status(shop, one) for one in (paid, waiting, lost, taken)] == ["2", "2", "2", "1"]
             wallet.run("withdrawals", "thaw", taken["orderId"])
             wait_until_paid(shop, taken)
-        assert count_transfers(wallet) == {11: 1, 13: 1, 14: 1, 15: 1}
+        assert count_transfers(wallet) == {11: 1, 13: 1, 14: 1, 15: 1, 16: 1}
         wallet.run("book", "verify")

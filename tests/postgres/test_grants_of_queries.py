@@ -170,7 +170,7 @@ NOT_RUN: Final[Mapping[Side, Mapping[str, str]]] = {
             insert_movements explain_movements insert_result insert_remainders list_remainders
             move_survey read_survey read_survey_place""",
         "merchants/cells/placement.sql": "write_state",
-        "merchants/xpub_pool.sql": "insert_accounts",
+        "merchants/xpub_pool.sql": "insert_accounts delete_accounts",
         "audit/rollback/evidence.sql": "record_evidence",
         "book/nonce_partitions.sql": "drop_nonce_day",
         "notifications/outbox.sql": """
@@ -212,7 +212,7 @@ NOT_RUN: Final[Mapping[Side, Mapping[str, str]]] = {
         "merchants/merchants.sql": """
             insert_merchant write_account_xpubs raise_settings_version write_settings
             write_status insert_secret retire_secret expire_secret take_address_index""",
-        "merchants/xpub_pool.sql": "take_account insert_accounts give_account",
+        "merchants/xpub_pool.sql": "take_account insert_accounts give_account delete_accounts",
         "observability/traces.sql": "keep",
         "operators/operators.sql": """
             insert_operator list_operators read_by_name read_by_id lock_by_id lock_first

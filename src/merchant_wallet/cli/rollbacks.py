@@ -149,6 +149,12 @@ def _note_restored(document: dict[str, Any]) -> None:
                 f"Only its closed copy in cell {cell} has {count_of(len(entry_ids), 'entry', 'entries')}"
                 f" from {entry_ids[-1]} on. Enter them before `merchant move --drop-old` removes that copy."
             )
+    if document["addresses"]:
+        found = count_of(document["addresses"], "deposit address", "deposit addresses")
+        terminal.note(
+            f"{found} came back. If `work` ran since the restore, it may have passed deposits to them:"
+            " `merchant-wallet deposits rescan`."
+        )
     for merchant_id in document["lost"]:
         terminal.note(
             f"The book of merchant {merchant_id} is in no cell any more. It has begun anew, empty: enter its"
@@ -183,6 +189,7 @@ async def _accept(
     from merchant_wallet.merchants.cells.book_placement import NoWholeCopy
     from merchant_wallet.merchants.cells.lost_merchants import AccountMissing
     from merchant_wallet.merchants.cells.moves import Auditor
+    from merchant_wallet.merchants.xpub_pool import PoolEmpty
     from merchant_wallet.postgres import jobs
 
     base = await session.open_base()
@@ -216,7 +223,7 @@ async def _accept(
                     databases, sources, request, new_signer=signer, freeze_open=freeze_open, restore=restore
                 )
                 return Outcome(accepted, cells, restored[-1] if restored else None)
-    except (jobs.JobInTheWay, places.PlaceRefused, AccountMissing, NoWholeCopy) as refused:
+    except (jobs.JobInTheWay, places.PlaceRefused, AccountMissing, PoolEmpty, NoWholeCopy) as refused:
         raise Failure(str(refused)) from None
     except NothingToAccept:
         raise Failure("There is no evidence of a rollback of this database. Nothing was changed.") from None
@@ -270,6 +277,7 @@ def _describe(outcome: Outcome) -> dict[str, Any]:
             for book in books
         ],
         "lost": [] if restored is None else restored.lost,
+        "addresses": 0 if restored is None else restored.addresses,
     }
 
 

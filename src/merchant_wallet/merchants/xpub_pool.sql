@@ -16,6 +16,10 @@ select account_no, xpubs from xpub_pool where merchant_id is null order by accou
 -- Gives a free account to the merchant that had it before.
 update xpub_pool set merchant_id = %(merchant_id)s::bigint where account_no = %(account_no)s::int and merchant_id is null;
 
+-- name: delete_accounts
+-- Free accounts whose addresses a lost merchant had.
+delete from xpub_pool where account_no = any (%(account_nos)s::int[]) and merchant_id is null;
+
 -- name: insert_accounts
 -- Adds accounts. A number that exists already keeps its keys.
 insert into xpub_pool (account_no, xpubs)

@@ -4,6 +4,8 @@ Rules:
 - Each cell's orders are frozen first, in a transaction for each book. Home's payouts are frozen in the
   transaction that deletes the evidence.
 - An acceptance that is interrupted in between is repeated. Until then the evidence stops the books.
+- An apart cell notes that home's queue has an order. If home has lost it, the cell forgets that, so the payer
+  finds the order again. Nothing was signed for it: the cell knows when it is taken up.
 
 Statements are in `frozen_orders.sql`. All raise `psycopg.Error`.
 """
@@ -62,7 +64,9 @@ async def freeze_orders(
         signed = await _list(cell, "list_open_of", keys)
         is_apart = cell is not databases.home
         open_orders = set(await _list(cell, "list_open", {}) if is_apart or all_open else []) - set(signed)
-        unknown = await _find_unknown(databases.home, open_orders) if is_apart else set()
+        missing = await _find_without_payout(databases.home, open_orders) if is_apart else set()
+        unknown = {order for order in missing if order.status == PROCESSING}
+        await _forget_queued(cell, missing - unknown)
         others = open_orders - unknown if all_open else set()
         suspected[SIGNED_MORE] += signed
         suspected[NO_PAYOUT] += sorted(unknown)
@@ -108,14 +112,19 @@ async def _list_signed_more(home: Connection, payments: Iterable[SignedPayment])
     return {"merchant_ids": [known[order_id] for order_id in less], "order_ids": less}
 
 
-async def _find_unknown(home: Connection, orders: set[OpenOrder]) -> set[OpenOrder]:
-    """Those of these orders that are being paid, and have no payout in home."""
-    paying = [order for order in orders if order.status == PROCESSING]
-    merchant_ids, order_ids, *_ = _make_columns(paying)
+async def _find_without_payout(home: Connection, orders: set[OpenOrder]) -> set[OpenOrder]:
+    """Those of these orders that have no payout in home."""
+    merchant_ids, order_ids, *_ = _make_columns(list(orders))
     values = {"merchant_ids": merchant_ids, "order_ids": order_ids}
     rows = await (await home.execute(QUERIES["list_without_payout"].text, values)).fetchall()
     without = {order_id for (order_id,) in rows}
-    return {order for order in paying if order.order_id in without}
+    return {order for order in orders if order.order_id in without}
+
+
+async def _forget_queued(cell: Connection, orders: set[OpenOrder]) -> None:
+    merchant_ids, order_ids, *_ = _make_columns(sorted(orders))
+    values = {"merchant_ids": merchant_ids, "order_ids": order_ids}
+    await cell.execute(QUERIES["forget_queued"].text, values)
 
 
 async def _list(cell: Connection, query: str, values: dict[str, Any]) -> list[OpenOrder]:

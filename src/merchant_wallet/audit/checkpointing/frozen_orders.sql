@@ -14,6 +14,13 @@ select o.order_id
   left join payout p on p.merchant_id = o.merchant_id and p.order_id = o.order_id
  where p.order_id is null;
 
+-- name: forget_queued
+-- Lets the payer find these orders again, which home's queue has lost.
+update withdrawal w set is_queued = false
+  from unnest(%(merchant_ids)s::bigint[], %(order_ids)s::bigint[]) u (merchant_id, order_id)
+  join book b on b.merchant_id = u.merchant_id and b.is_open
+ where w.merchant_id = u.merchant_id and w.order_id = u.order_id and w.is_queued and w.status in (0, 3);
+
 -- name: list_open
 -- A cell's open orders. This includes orders that wait for approval: they may have been approved and paid in the lost part.
 select merchant_id, order_id, chain, status, approved_ms is not null from withdrawal

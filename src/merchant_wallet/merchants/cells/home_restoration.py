@@ -22,6 +22,7 @@ from psycopg import AsyncConnection
 from merchant_wallet.base.cells import Apart, Databases
 from merchant_wallet.base.db import Queries
 from merchant_wallet.book.archive.files import ArchiveFolder
+from merchant_wallet.merchants import xpub_pool
 from merchant_wallet.merchants.cells import book_placement, lost_merchants
 from merchant_wallet.merchants.cells.book_placement import PlacedBook
 from merchant_wallet.merchants.cells.carrying import carry_waiting
@@ -46,11 +47,15 @@ class Means(NamedTuple):
 
 
 class Restored(NamedTuple):
-    """What home got back: merchants, and books that were placed. `lost`: merchants whose book was nowhere."""
+    """What home got back: merchants, books that were placed, and the number of addresses.
+
+    `lost`: merchants whose book was nowhere.
+    """
 
     merchants: list[int]
     books: list[PlacedBook]
     lost: list[int]
+    addresses: int
 
 
 class CellSeen(NamedTuple):
@@ -63,21 +68,23 @@ class CellSeen(NamedTuple):
 
 
 async def restore(databases: Databases, means: Means) -> Restored:
-    """Give home what its cells have. Raises AccountMissing, NoWholeCopy."""
+    """Give home what its cells have. Raises AccountMissing, PoolEmpty, NoWholeCopy."""
     home, apart = databases
     for cell in apart.values():
         await mirror(home, cell)
     merchants = await lost_merchants.bring_back(databases, means.keyring, means.by, sandbox=means.is_sandbox)
     seen = await read_cells(apart)
+    ids = [*means.checkpointed, *(row[0] for cell in seen for row in cell.books)]
+    await _raise_merchant_ids(home, ids, sandbox=means.is_sandbox)
     async with home.transaction():
-        await restore_numbers(home, seen, means.checkpointed)
+        addresses = await _restore_numbers(home, seen)
     books, lost = await book_placement.place_books(databases, means.by, means.archive)
     async with home.transaction():
         await _raise_versions(home, seen)
     for cell_id, cell in apart.items():
         # Now, and not when a worker comes to it: a new book is opened so, too.
         await carry_waiting(home, cell, cell_id)
-    return Restored(merchants, books, lost)
+    return Restored(merchants, books, lost, addresses)
 
 
 async def read_cells(apart: Apart) -> list[CellSeen]:
@@ -93,19 +100,33 @@ async def read_cells(apart: Apart) -> list[CellSeen]:
     ]
 
 
-async def restore_numbers(home: Connection, seen: list[CellSeen], checkpointed: Sequence[int] = ()) -> None:
-    """Give home what its cells' books use, in the caller's transaction."""
-    await home.execute(QUERIES["raise_merchant_id"].text, {"merchant_ids": list(checkpointed)})
+async def _raise_merchant_ids(home: Connection, ids: Sequence[int], *, sandbox: bool) -> None:
+    """Give no id of these out again, nor the account of a merchant that is lost. Raises PoolEmpty.
+
+    A sequence knows no transaction. So it is raised last: before, the same merchants count as lost again.
+    """
+    values = {"merchant_ids": ids}
+    async with home.transaction():
+        row = await (await home.execute(QUERIES["count_lost"].text, values)).fetchone()
+        # The sandbox's accounts have the merchants' ids.
+        if row is not None and row[0] and not sandbox:
+            await xpub_pool.drop_lowest(home, row[0])
+    await home.execute(QUERIES["raise_merchant_id"].text, values)
+
+
+async def _restore_numbers(home: Connection, seen: list[CellSeen]) -> int:
+    """Give home what its cells' books use. Returns the number of addresses that it did not know."""
+    added = 0
     for cell in seen:
         await home.execute(QUERIES["raise_mark"].text, {"cell_id": cell.cell_id, "home_no": cell.home_no})
         merchant_ids, id_ranges, next_ranges, _ = _columns(cell.books, 4)
         books = {"merchant_ids": merchant_ids, "id_ranges": id_ranges, "next_ranges": next_ranges}
-        await home.execute(QUERIES["raise_merchant_id"].text, {"merchant_ids": merchant_ids})
         await home.execute(QUERIES["add_ranges"].text, books)
         owners, addresses = _columns(cell.addresses, 2)
         issued = {"merchant_ids": owners, "addresses": addresses}
-        await home.execute(QUERIES["add_addresses"].text, issued)
+        added += (await home.execute(QUERIES["add_addresses"].text, issued)).rowcount
         await home.execute(QUERIES["raise_indexes"].text, {"merchant_ids": owners})
+    return added
 
 
 async def _raise_versions(home: Connection, seen: list[CellSeen]) -> None:

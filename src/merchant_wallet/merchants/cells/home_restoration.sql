@@ -16,6 +16,13 @@ select merchant_id, address from wallet_address union select merchant_id, addres
 -- Home's number for a cell is at least what the cell was told.
 update cell set marked_no = greatest(marked_no, %(home_no)s::bigint) where cell_id = %(cell_id)s::int;
 
+-- name: count_lost
+-- How many merchants home may have lost: ids up to the highest of these that it has not given out, and that no merchant has.
+select greatest(m.highest - s.last_value, 0)
+       - (select count(*) from merchant where merchant_id > s.last_value and merchant_id <= m.highest)
+  from merchant_merchant_id_seq s
+ cross join (select coalesce(max(u), 0) as highest from unnest(%(merchant_ids)s::bigint[]) u) m;
+
 -- name: raise_merchant_id
 -- New merchants get ids after these.
 select setval('merchant_merchant_id_seq', greatest(s.last_value, (select max(m) from unnest(%(merchant_ids)s::bigint[]) m)))
