@@ -16,8 +16,8 @@ from merchant_wallet.base.db import connect_sync, place, strip_identity
 from merchant_wallet.book.nonce_partitions import ensure_nonce_partitions
 from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.merchants.cells.carrying import carry_waiting
+from merchant_wallet.merchants.cells.fence import MOVED
 from merchant_wallet.merchants.cells.mirroring import mirror
-from merchant_wallet.merchants.cells.new_place import MOVED
 from merchant_wallet.processes.base import Base, make_base
 from merchant_wallet.processes.cell_connections import CellConnections
 from merchant_wallet.processes.cell_workers import make_figure_tasks

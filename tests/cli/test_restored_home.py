@@ -3,18 +3,27 @@
 Home does not know where a book or a cell has moved, nor new merchants. What can't come back is named.
 """
 
+import asyncio
 from collections.abc import Iterator
 
 import pytest
+from tests.cells.book_moved import take_over
 from tests.cells.layout import open_layout
+from tests.cells.moved import take_over as take_cell_over
 from tests.cli.conftest import Wallet
 from tests.cli.killable_archive import run_to_death
 from tests.cli.restored_home import ACCEPT, Scene, open_scene
 from tests.conftest import FAR, TEMPLATE_WITH_CELL, SharedPostgres
-from tests.crash_points import Program, before_change
+from tests.crash_points import Point, Program, before_change
 
 from merchant_wallet.base.db import place, strip_identity
 from merchant_wallet.merchants.cells import book_moving, moving
+
+KILLED_COPYING = Point("update merchant set move_version", 1)
+KILLED_SWITCHING = Point("insert into audit_entry", 1)
+SWITCHING = """insert into cell_move (cell_id, move_id, state, address, old_address, began_ms, changed_ms)
+ select cell_id, gen_random_uuid(), 'switching', %(address)s, address, 0, 0 from cell where name = 'far'"""
+MOVE = ("merchant", "move", "Shop", FAR)
 
 
 @pytest.fixture(autouse=True)
@@ -262,9 +271,48 @@ def test_a_cell_restored_to_before_a_book_left_it_has_its_copy_closed(scene: Sce
     assert scene.work() == []
     scene.far = before
     wallet.tamper("update cell set address = %(address)s where name = 'far'", address=strip_identity(before))
-    assert scene.work() == ["book"]
+    assert scene.work() == ["book", "home"]
     answer = wallet.ask(*ACCEPT)
     assert [(book["cell"], book["leftBehind"]) for book in answer["books"]] == [("main", {})]
     assert scene.read_far("select is_open from book order by merchant_id") == [(False,), (True,)]
     scene.require_sound()
     assert wallet.balance("Shop", "merchant:USDT") == "107"
+
+
+@pytest.mark.parametrize("step", [KILLED_COPYING, KILLED_SWITCHING])
+def test_a_move_that_home_knows_as_begun_was_finished_in_the_lost_time(scene: Scene, step: Point) -> None:
+    wallet = scene.wallet
+    assert run_to_death(Program(step.make_test()), wallet.variables, *MOVE)
+    before = scene.back_up()
+    asyncio.run(take_over(wallet.url))
+    wallet.run("merchant", "move", "Shop")
+    wallet.credit("Shop", "USDT", "7")
+    scene.restore(before)
+    # A worker that has not heard of the rollback opens the old copy again.
+    asyncio.run(take_over(wallet.url))
+    assert scene.work() == ["home"]
+    for option in ((), ("--undo",)):
+        assert "accept-rollback" in wallet.refuse("merchant", "move", "Shop", *option)
+    assert [book["cell"] for book in wallet.ask(*ACCEPT)["books"]] == [FAR]
+    scene.require_sound()
+    assert wallet.balance("Shop", "merchant:USDT") == "107"
+    wallet.run("merchant", "move", "Shop", "--drop-old")
+    scene.require_sound()
+
+
+def test_a_cell_that_switched_when_home_was_backed_up_is_not_opened_at_its_old_place(scene: Scene) -> None:
+    wallet = scene.wallet
+    wallet.open_merchant("Away", "--cell", FAR)
+    before = scene.back_up()
+    new = scene.move_far()
+    wallet.credit("Away", "USDT", "5")
+    scene.restore(before)
+    wallet.tamper("update cell set version = 2 where name = 'far'")
+    wallet.tamper(SWITCHING, address=strip_identity(new))
+    asyncio.run(take_cell_over(wallet.url))
+    assert "home was rolled back" in scene.list_faults()["cell far"]
+    assert scene.work() == ["home"]
+    assert "accept-rollback" in wallet.refuse("cell", "move", FAR)
+    assert [cell["address"] for cell in wallet.ask(*ACCEPT)["cells"]] == [strip_identity(new)]
+    scene.require_sound()
+    assert wallet.balance("Away", "merchant:USDT") == "5"

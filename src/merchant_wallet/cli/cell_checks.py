@@ -102,12 +102,12 @@ async def _check_state(home: Any, conn: Any, cell: Cell) -> str:
     from merchant_wallet.book.nonce_partitions import list_nonce_days
     from merchant_wallet.book.state import DAY_MS
     from merchant_wallet.merchants.cells import inspection
-    from merchant_wallet.merchants.cells.places import look
+    from merchant_wallet.merchants.cells.fence import read_moved_to
 
     state = await inspection.read_state(home, conn, cell.cell_id)
-    if state.fence is not None and state.fence[1] > cell.version:
-        there = await look(cell.url, None)
-        raise _judge_moved(cell, state.fence[1], None if there is None else there.moved_to)
+    moved_to = await read_moved_to(conn)
+    if state.fence is not None and (state.fence[1] > cell.version or (moved_to and not state.fence[2])):
+        raise _judge_moved(cell, state.fence[1], moved_to)
     if state.fence != (cell.cell_id, cell.version, True) or not cell.is_open:
         said = f"the cell says {state.fence}, home says {(cell.cell_id, cell.version, cell.is_open)}"
         raise CellWrong(

@@ -7,6 +7,8 @@ Rules:
 - An acceptance raises home's numbers to those of the cells (see `merchants.cells.home_restoration`).
 - Home commits a merchant before a cell opens its book, and each step of a move before a copy takes it on. So
   a book that home does not know, or whose copy has taken on more steps, shows the same.
+- Before home decides that a book is in another cell, its old copy is closed. So an open copy elsewhere that
+  has taken on no later step shows that home or that cell was rolled back.
 - `FindMoved` looks at cells that home can't reach because they have moved (see `merchants.cells.places`).
 
 Statements are in `home_marks.sql`. All raise `psycopg.Error`.
@@ -39,7 +41,11 @@ async def find_home_evidence(
     home: Connection, cells: ReachedCells, now_ms: int, find_moved: FindMoved = find_none
 ) -> list[RollbackEvidence]:
     """The evidence that cells give about home, at most one. Cells that are away are left out."""
-    cause = await _find_mark_ahead(home, cells) or await _find_book_ahead(home, cells)
+    cause = (
+        await _find_mark_ahead(home, cells)
+        or await _find_book_ahead(home, cells)
+        or await _find_book_left(home, cells)
+    )
     if cause is not None:
         return [RollbackEvidence(NO_MERCHANT, "home", "behind", cause, now_ms)]
     return await find_moved(home, cells.apart_ids, now_ms)
@@ -80,6 +86,30 @@ async def raise_marks(home: Connection, cells: ReachedCells) -> None:
             continue
         for (number,) in await _fetch(home, "raise_mark", cell_id=cell_id):
             await cells.ask(cell_id, partial(_write_seen, number))
+
+
+async def _find_book_left(home: Connection, cells: ReachedCells) -> str | None:
+    # Home is read first: a copy that is opened meanwhile takes on a later step.
+    moved = await _fetch(home, "list_moved")
+    merchant_ids, cell_ids, move_versions = ([row[place] for row in moved] for place in range(3))
+    names = {cell_id: name for cell_id, name, _ in await _fetch(home, "list_marks")}
+    for cell_id in cells.apart_ids if moved else ():
+        values = {
+            "merchant_ids": merchant_ids,
+            "cell_ids": cell_ids,
+            "move_versions": move_versions,
+            "cell_id": cell_id,
+        }
+        for merchant_id in await cells.ask(cell_id, partial(_find_left, values)):
+            return (
+                f"the book of merchant {merchant_id} is open in cell {names.get(cell_id, cell_id)}, and home"
+                " has it in another one: home or the cell was rolled back"
+            )
+    return None
+
+
+async def _find_left(values: dict[str, Any], cell: Connection) -> list[int]:
+    return [merchant_id for (merchant_id,) in await _fetch(cell, "find_left", **values)]
 
 
 async def _list_copies(cell: Connection) -> list[tuple[Any, ...]]:

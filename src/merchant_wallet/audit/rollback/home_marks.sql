@@ -20,6 +20,18 @@ update cell_state set home_no = %(number)s::bigint where home_no < %(number)s::b
 -- The books of a cell, closed ones too, and the last step of a move that each has taken on.
 select merchant_id, move_version from book order by merchant_id;
 
+-- name: list_moved
+-- Where home says that books are which have ever moved.
+select merchant_id, cell_id, move_version from merchant where move_version > 0 order by merchant_id;
+
+-- name: find_left
+-- A book of these that is open in this cell, and was closed here before home decided for another cell.
+select b.merchant_id
+  from unnest(%(merchant_ids)s::bigint[], %(cell_ids)s::int[], %(move_versions)s::bigint[]) m (merchant_id, cell_id, move_version)
+  join book b on b.merchant_id = m.merchant_id
+ where m.cell_id <> %(cell_id)s::int and b.is_open and b.move_version <= m.move_version
+ order by b.merchant_id limit 1;
+
 -- name: find_ahead
 -- A merchant of these that home does not know, or a move of its book.
 select u.merchant_id, m.merchant_id is not null as is_known

@@ -8,6 +8,8 @@
   off leaves its merchant without an answer.
 - A person's own session is not ended. If its transaction has written there, the mover waits for its end.
 - A copy takes on higher versions only. Home gives each step a version of its own.
+- After the switch the closed place says where the cell is now. If home is restored to before, that place is
+  not opened again, and the new one is found (see `places`).
 """
 
 import asyncio
@@ -26,8 +28,17 @@ Connection = AsyncConnection[Any]
 
 QUERIES: Final = Queries(Path(__file__).with_name("fence.sql"))
 POLL_S: Final = 0.005
+MOVED: Final = "merchant-wallet: moved to "
+"""The comment on the schema of an old place begins so, and then has the new address."""
 GRACE_S: Final = 0.25
 """Writers get this long to finish what they have begun."""
+
+
+async def read_moved_to(cell: Connection) -> str | None:
+    """Where the cell has moved to, as the schema of its old place says. None if it says nothing."""
+    row = await (await cell.execute(QUERIES["read_comment"].text)).fetchone()
+    comment = None if row is None else row[0]
+    return comment.removeprefix(MOVED) if comment is not None and comment.startswith(MOVED) else None
 
 
 async def begin_state(cell: Connection, cell_id: int, version: int) -> None:

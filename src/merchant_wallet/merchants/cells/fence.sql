@@ -5,6 +5,10 @@
 insert into cell_state (cell_id, version, is_open) values (%(cell_id)s::int, %(version)s::bigint, false)
 on conflict (cell_id) do nothing;
 
+-- name: read_comment
+-- The comment on the schema of this connection.
+select obj_description(current_schema()::regnamespace, 'pg_namespace');
+
 -- name: set_state
 -- A copy takes on higher versions only. So somebody who is late changes nothing.
 update cell_state set version = %(version)s::bigint, is_open = %(is_open)s::boolean

@@ -97,6 +97,7 @@ async def hold(home: Connection, kind: jobs.Kind, scope: Scope, by: Auditor) -> 
     """Have what is moved for this job alone. Raises MoveRefused."""
     try:
         async with jobs.hold(home, kind, scope, by.actor):
+            await _require_newest(home)
             yield
     except JobInTheWay as other:
         raise MoveRefused(str(other)) from None
@@ -162,9 +163,14 @@ async def begin(home: Connection, cell_id: int, address: str, by: Auditor) -> Ce
 async def lock_moves(home: Connection) -> None:
     """Be the only one who begins a move of a cell or of a book, until the caller's transaction ends.
 
-    Raises MoveRefused if the database counts as rolled back: home may not know where its books are.
+    Raises MoveRefused.
     """
     await home.execute(QUERIES["lock_moves"].text)
+    await _require_newest(home)
+
+
+async def _require_newest(home: Connection) -> None:
+    """After a rollback home may not know where its books are. Raises MoveRefused."""
     if await has_open_evidence(home):
         raise MoveRefused(ROLLED_BACK)
 

@@ -21,6 +21,7 @@ import psycopg
 from psycopg import AsyncConnection
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
+from merchant_wallet.audit.rollback.evidence import ROLLED_BACK
 from merchant_wallet.base import db
 from merchant_wallet.merchants.cells import fence, inspection, moves, new_place
 from merchant_wallet.merchants.cells.copies import CheckpointFolder, CopyVerifier, compare
@@ -114,6 +115,8 @@ async def open_mover(
         move = await moves.read_again(home, move)
         urls = make_urls(home_url, move, new_url, old_url)
         opened = [await stack.enter_async_context(await db.connect(url, SESSION_NAME)) for url in urls]
+        if move.state != SWITCHED and await fence.read_moved_to(opened[0]) is not None:
+            raise MoveRefused(ROLLED_BACK)
         yield Mover(home, move, urls, opened, by, progress, timing or USUAL)
 
 

@@ -13,6 +13,7 @@ from psycopg import AsyncConnection, sql
 from merchant_wallet.base.db import Queries
 from merchant_wallet.merchants.cells import fence
 from merchant_wallet.merchants.cells.adding import CellRefused, check_server
+from merchant_wallet.merchants.cells.fence import MOVED
 from merchant_wallet.merchants.cells.moves import CellMove, MoveRefused
 from merchant_wallet.postgres.grants import Side, grant
 from merchant_wallet.postgres.migrate import list_pending, migrate
@@ -22,9 +23,6 @@ Connection = AsyncConnection[Any]
 QUERIES: Final = Queries(Path(__file__).with_name("new_place.sql"))
 DAYS_AHEAD: Final = 7
 """A copy gets partitions for so many days, so that it goes on while no mover runs."""
-MOVED: Final = "merchant-wallet: moved to "
-"""The comment on the schema of an old place begins so, and then has the new address. If home is restored to
-before the move, the old place says where the cell is."""
 
 
 async def check_place(home: Connection, new: Connection, move: CellMove) -> None:

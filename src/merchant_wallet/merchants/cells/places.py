@@ -4,7 +4,7 @@ Rules:
 - Home raises a cell's version before any copy takes it on. So a copy with a higher version than home's shows
   that home was rolled back.
 - Of the places that are known, the open one with the highest version is the cell. A closed place names the
-  one that the cell has moved to (see `new_place.note_moved`). A person may name one, too.
+  one that the cell has moved to (see `fence`). A person may name one, too.
 - A place that a person names is opened if it is closed: its other places are lost, or older.
 - The evidence commits with what home learns. So nothing is paid until the rollback is accepted.
 - Each step may be repeated.
@@ -33,7 +33,6 @@ from merchant_wallet.base.db import Queries
 from merchant_wallet.merchants.cells import fence
 from merchant_wallet.merchants.cells.directory import Directory
 from merchant_wallet.merchants.cells.moves import Auditor
-from merchant_wallet.merchants.cells.new_place import MOVED
 
 Connection = AsyncConnection[Any]
 
@@ -89,9 +88,20 @@ async def find_evidence(
         if place is None or place.cell_id != cell.cell_id:
             continue
         known = await _read(home, cell.cell_id)
-        if known is not None and place.version > known.version:
+        # Home may have heard of the move since the place was chosen.
+        if known is not None and cell.url == _find_url(directory, known) and _is_ahead(known, place):
             return [make_evidence(known, place, at_ms)]
     return []
+
+
+def _find_url(directory: Directory, known: KnownCell) -> str:
+    place = (known.cell_id, known.name, known.schema_name, known.address, known.version, True)
+    return directory.make_cell(*place).url
+
+
+def _is_ahead(known: KnownCell, place: Place) -> bool:
+    """Whether the copy where home says has seen more than home: a later step, or the end of a move."""
+    return place.version > known.version or (place.moved_to is not None and not place.is_open)
 
 
 def make_evidence(known: KnownCell, place: Place, at_ms: int) -> RollbackEvidence:
@@ -104,11 +114,6 @@ def make_evidence(known: KnownCell, place: Place, at_ms: int) -> RollbackEvidenc
     return RollbackEvidence(NO_MERCHANT, "home", "behind", cause, at_ms)
 
 
-def find_moved_to(mark: str | None) -> str | None:
-    """The address in the comment on the schema of an old place. Pure."""
-    return mark.removeprefix(MOVED) if mark is not None and mark.startswith(MOVED) else None
-
-
 async def look(url: str, address: str | None) -> Place | None:
     """What is at a place. None if nothing answers there, or no cell is there."""
     try:
@@ -116,8 +121,8 @@ async def look(url: str, address: str | None) -> Place | None:
             row = await (await connection.execute(QUERIES["read_state"].text)).fetchone()
             if row is None:
                 return None
-            cell_id, version, is_open, mark = row
-            return Place(address, url, cell_id, version, is_open, find_moved_to(mark))
+            cell_id, version, is_open = row
+            return Place(address, url, cell_id, version, is_open, await fence.read_moved_to(connection))
     except (
         psycopg.OperationalError,
         psycopg.errors.UndefinedTable,
@@ -151,7 +156,7 @@ async def restore_places(
 
 async def _choose(home_url: str, cell: KnownCell, here: Place | None) -> Place | None:
     """The place of a cell that is not what home says. None if it is, or does not answer."""
-    if here is None or here.cell_id != cell.cell_id or here.version <= cell.version:
+    if here is None or here.cell_id != cell.cell_id or not _is_ahead(cell, here):
         return None
     found, waiting = [here], [here.moved_to, cell.move_address]
     seen = {cell.address}

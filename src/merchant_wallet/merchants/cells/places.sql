@@ -1,8 +1,8 @@
 -- Where cells are, if home was restored to before they moved. `places.py` runs these.
 
 -- name: read_state
--- What a copy of a cell says of itself, and the comment on its schema.
-select cell_id, version, is_open, obj_description(current_schema()::regnamespace, 'pg_namespace') as mark from cell_state;
+-- What a copy of a cell says of itself.
+select cell_id, version, is_open from cell_state;
 
 -- name: list_cells
 -- The apart cells that home knows, or one, and where a move brings them.
