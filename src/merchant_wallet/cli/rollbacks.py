@@ -130,7 +130,8 @@ def _parse_places(typed: Sequence[str]) -> dict[str, str]:
             if not (name and sign and conninfo_to_dict(url)):
                 raise ProgrammingError
         except ProgrammingError:
-            message = f"--cell-url {text!r} is not NAME=URL, such as west=postgresql://db3/wallet."
+            # The text may contain a password.
+            message = "--cell-url must be NAME=URL, such as west=postgresql://db3/wallet."
             raise Failure(message, CANNOT_RUN) from None
         places[name] = url
     return places
