@@ -38,8 +38,9 @@ MORE: Final = (
 ONE_DOOR: Final = {
     "cli": "archive.remove archive.restore archive.sign archive.write backup.created book.credit book.debit"
     " cell.add cell.drain cell.follow cell.move.begin cell.move.drop_old cell.move.switch cell.move.take_back"
-    " cell.move.undo deposits.simulate fees.withdraw keys.create keys.derive keys.import merchant.move.begin"
-    " merchant.move.drop_old merchant.move.switch merchant.move.take_back merchant.move.undo month.prepare"
+    " cell.move.undo cell.restore_place deposits.simulate fees.withdraw keys.create keys.derive keys.import"
+    " merchant.bring_back merchant.move.begin merchant.move.begin_anew merchant.move.drop_old"
+    " merchant.move.restore merchant.move.switch merchant.move.take_back merchant.move.undo month.prepare"
     " rollback.accept",
     "console": "adjustment.accept adjustment.carry_out adjustment.propose adjustment.refuse"
     " adjustment.withdraw callback.test merchant.end_old_secret operator.change_password"
