@@ -1,9 +1,11 @@
 """What became of an unsigned transfer, from nodes that lie, lag or are away: no single one ends it."""
 
+from typing import Any
+
 import pytest
 from tests.chains.evm_liars import play
 from tests.chains.evm_scene import KEY, RECIPIENT, USDT, WALLET, EvmScene, sign
-from tests.chains.node_proxy import NodeProxy, Refusal
+from tests.chains.node_proxy import Forward, NodeProxy, Refusal
 from tests.chains.tron_scene import OTHER, TronScene, key_of
 
 from merchant_wallet.base.chains import ERC20, TRC20
@@ -53,6 +55,30 @@ def test_a_nonce_that_one_node_calls_used_is_waited_for(evm: EvmScene) -> None:
         evm.settle()
         assert isinstance(await chain.find_execution(WALLET, made), Replaced)
         assert not await chain.knows("0x" + "ab" * 32)
+
+    play(evm, 2, story)
+
+
+@pytest.mark.parametrize("kept", [60, 2], ids=["newest states", "no final state"])
+def test_pruned_nodes_show_what_used_a_nonce_long_after_it_was_built(evm: EvmScene, kept: int) -> None:
+    async def story(chain: EvmChain, proxies: list[NodeProxy]) -> None:
+        made = await give_out(chain)
+        # More blocks than are read upward from where it was built.
+        evm.node.mine(1100)
+        await chain.broadcast(join(made.unsigned, sign(made.unsigned, KEY)))
+        evm.node.mine(30)
+        first = evm.node.height() - kept
+
+        async def count(forward: Forward, params: list[Any]) -> Any:
+            if params[1].startswith("0x") and int(params[1], 16) < first:
+                raise Refusal(-32000, "missing trie node 0f00 (path ) state is not available")
+            return await forward(COUNT, *params)
+
+        for proxy in proxies:
+            proxy.behaviours[COUNT] = count
+            proxy.asked.clear()
+        assert isinstance(await chain.find_execution(WALLET, made), Executed)
+        assert max(proxy.asked.count("eth_getBlockByNumber") for proxy in proxies) < 128
 
     play(evm, 2, story)
 

@@ -23,6 +23,8 @@ from merchant_wallet.chains.transport import NodeFailed, NodeRefused
 
 # If a node has no old state to search, this many whole blocks are read before an operator is called.
 WALKED_BLOCKS: Final = 1024
+NEWEST_BLOCKS: Final = 128
+"""These are read first. A full node has the state of about as many blocks, but some of them are not final yet."""
 
 log = structlog.get_logger(__name__)
 
@@ -84,13 +86,7 @@ async def _prove_count(node: EvmNode, wallet: bytes, chain_id: int) -> int:
         count = await node.count(wallet, head)
         if count == 0:
             return 0
-        low, high, step = -1, head, 1
-        while high - step >= 0:
-            if await node.count(wallet, high - step) < count:
-                low = high - step
-                break
-            high, step = high - step, 2 * step
-        number = await bisect(node, wallet, count - 1, low, high)
+        number = await _search_back(node, NonceSearch(wallet, chain_id, count - 1), head)
         found = await spender_in(node, wallet, chain_id, count - 1, number)
     except (NodeFailed, NodeRefused):
         # The node is down, or it has no state of such old blocks.
@@ -114,30 +110,40 @@ async def find_spender(
 ) -> tuple[Block, ProvenTransaction] | None:
     """The final block and the proven transaction in it that used a nonce. None if the node shows none."""
     try:
-        number = await _bisect_since(node, search, final_number)
+        number = await _search_back(node, search, final_number)
     except NodeRefused:
         # Without the state of old blocks the blocks themselves are read.
         return await _walk(node, search, final_number)
     return await spender_in(node, search.wallet, search.chain_id, search.nonce, number)
 
 
-async def _bisect_since(node: EvmNode, search: NonceSearch, final_number: int) -> int:
-    """The first block after which the nonce is used, by the node's own counts. Raises NodeRefused."""
-    low, high, built_at = -1, final_number, search.built_at or 0
-    if 0 < built_at <= high:
+async def _search_back(node: EvmNode, search: NonceSearch, last: int) -> int:
+    """The first block after which the nonce is used, by the node's own counts. It is used after `last`.
+
+    The steps back double, because a full node has the state of its newest blocks only. Raises NodeFailed,
+    NodeRefused.
+    """
+    low, high, step, before = -1, last, 1, (search.built_at or 0) - 1
+    while high > 0:
         # The nonce was usually used after signing. Older state is requested only if not.
-        if await node.count(search.wallet, built_at - 1) > search.nonce:
-            high = built_at - 1
-        else:
-            low = built_at - 1
+        tried = max(high - step, before if high > before else -1)
+        if tried < 0:
+            break
+        if await node.count(search.wallet, tried) <= search.nonce:
+            low = tried
+            break
+        high, step = tried, 2 * step
     return await bisect(node, search.wallet, search.nonce, low, high)
 
 
 async def _walk(
     node: EvmNode, search: NonceSearch, final_number: int
 ) -> tuple[Block, ProvenTransaction] | None:
+    """Read whole blocks: the newest ones, because it may just have become final, then those after signing."""
     first = final_number if search.built_at is None else search.built_at
-    for number in range(first, min(final_number, first + WALKED_BLOCKS) + 1):
+    newest = max(first, final_number - NEWEST_BLOCKS + 1)
+    up_to = min(newest, first + WALKED_BLOCKS + 1)
+    for number in (*range(final_number, newest - 1, -1), *range(first, up_to)):
         found = await spender_in(node, search.wallet, search.chain_id, search.nonce, number)
         if found is not None:
             return found
