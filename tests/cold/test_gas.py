@@ -80,22 +80,23 @@ async def move_cold(scene: ColdScene) -> None:
     """100 USDT to the cold wallet, 40 back with a signature from elsewhere, and one that nobody signs.
 
     And 20 to the cold wallet that a wallet program broadcasts itself. On an EVM chain the first one has too
-    little gas.
+    little gas, and the last one has other fees than the signature that was brought back.
     """
     worker = scene.worker()
     assert (await scene.finish(worker, await scene.begin(100 * USDT))).step == "done"
-    for step in ("failed", "done") if is_evm(scene.moved.chain) else ("done",):
+    key = scene.moved.hot_key
+    for gas_limit in (30_000, None, 123_456) if is_evm(scene.moved.chain) else (None,):
         number = await scene.begin(20 * USDT, TO_COLD, ELSEWHERE)
         await scene.turn(worker)
-        key = scene.moved.hot_key
-        raw = await (
-            scene.resign(number, key, gas_limit=30_000)
-            if step == "failed"
-            else scene.sign_elsewhere(number, key)
-        )
-        await scene.broadcast(raw)
+        waiting, raw = await scene.shown(number), await scene.sign_elsewhere(number, key)
+        other = raw if gas_limit is None else await scene.resign(number, key, gas_limit=gas_limit)
+        await scene.broadcast(other)
         scene.moved.settle()
-        assert (await scene.finish(worker, number)).step == step
+        if gas_limit == 123_456:
+            signed = read_answer(waiting, raw)
+            assert await take_signature(scene.connection, waiting, signed, scene.clock())
+        ended = await scene.finish(worker, number)
+        assert ended.step == ("failed" if gas_limit == 30_000 else "done")
     assert await scene.rows("select frozen_cause from hot_wallet") == [(None,)]
     scene.moved.fuel(COLD)
     number = await scene.begin(40 * USDT, TO_HOT, ELSEWHERE)
@@ -178,7 +179,7 @@ async def play(url: str, evm: EvmScene, folder: Path) -> None:
             "cancel": 1,
             "top_up": 1,
             "sweep": 1,
-            "cold": 3,
+            "cold": 4,
             "refill": 1,
         }
         (hot,) = spent.hot_wallets

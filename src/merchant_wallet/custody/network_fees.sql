@@ -26,15 +26,21 @@ select n.wallet, n.nonce, s.tx_hash, s.signed_ms
  order by n.wallet, n.nonce;
 
 -- name: list_cold
--- The next cold transfers that have ended, with everything that was signed for them, or what was recorded or made of given-out bytes.
--- A recorded transaction that turned out to be another is not ours, and its fee neither.
-select t.transfer_id, coalesce(s.tx_hash, case when t.step = 'done' or t.way = 'elsewhere' then t.tx_hash end) as tx_hash, coalesce(s.signed_ms, t.ended_ms) as at_ms,
+-- The next cold transfers that have ended, with everything that was signed for them, and with what was recorded, or sent by a
+-- wallet program that chose other fees. A recorded transaction that turned out to be another is not ours, and its fee neither.
+select t.transfer_id, s.tx_hash, coalesce(s.signed_ms, t.ended_ms) as at_ms,
        case t.direction when 'to_cold' then 'cold' else 'refill' end as purpose
   from (select chain, transfer_id, direction, way, tx_hash, step, ended_ms from cold_transfer
          where chain = %(chain)s::text and transfer_id > %(after)s::bigint and ended_ms is not null
          order by transfer_id limit %(page)s::int) t
   left join lateral (
-       select tx_hash, signed_ms from cold_signed where chain = t.chain and transfer_id = t.transfer_id offset 0) s on true
+       select tx_hash, signed_ms from cold_signed where chain = t.chain and transfer_id = t.transfer_id
+       union all
+       select t.tx_hash, null
+        where (t.step = 'done' or t.way = 'elsewhere')
+          and not exists (select from cold_signed g
+                           where g.chain = t.chain and g.transfer_id = t.transfer_id and g.tx_hash = t.tx_hash)
+       offset 0) s on true
  order by t.transfer_id;
 
 -- name: add_fees
