@@ -102,6 +102,12 @@ def test_a_tron_transfer_is_known_by_the_id_of_its_unsigned_bytes(tron: TronScen
             server.switches.hidden.add(txid)
             assert isinstance(await chain.find_execution(tron.wallet, made), InFlight)
             server.switches.hidden.clear()
+        # After its expiration one node alone keeps nobody waiting.
+        server.switches.hidden.add(txid)
+        network.mine(1, interval_ms=60_000 + tron.rules.grace_ms)
+        assert isinstance(await chain.find_execution(tron.wallet, made), InFlight)
+        network.settle()
+        assert await chain.find_execution(tron.wallet, made) is None
 
     tron.play(steps())
 

@@ -226,7 +226,7 @@ class ColdScene:
     async def resign(self, transfer_id: int, key: PrivateKey, **changes: Any) -> str:
         """What an EVM wallet program makes of it that chooses some fields itself."""
         one = await self.shown(transfer_id)
-        transaction = evm_transactions.parse_unsigned(one.given_out.unsigned)
+        transaction = evm_transactions.parse_unsigned(one.exported.unsigned)
         unsigned = evm_transactions.encode_unsigned(msgspec.structs.replace(transaction, **changes))
         signature = key.sign_recoverable(evm_transactions.compute_signing_hash(unsigned), hasher=None)
         return evm_transactions.join(unsigned, signature).hex()

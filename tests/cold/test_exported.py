@@ -1,4 +1,4 @@
-"""What was given out to be signed elsewhere, and what wallet programs make of it: the chain decides."""
+"""Transfers exported to be signed elsewhere, and what wallet programs make of them: the chain decides."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -7,11 +7,13 @@ from tests.cold.cold_scene import COLD, COLD_KEY, HELD, USDT, ColdScene
 
 from merchant_wallet.base.addresses import format_address
 from merchant_wallet.base.chains import ERC20, TRC20
+from merchant_wallet.chains.cold import InFlight
 from merchant_wallet.chains.evm.transactions import encode_transfer_call
-from merchant_wallet.chains.protocol import ChainAway
+from merchant_wallet.chains.protocol import ChainAway, ChainDisagrees
 from merchant_wallet.custody.cold import store
 from merchant_wallet.custody.cold.limits import ELSEWHERE, RECORDED, TO_COLD, TO_HOT
 from merchant_wallet.custody.cold.signatures import read_answer
+from merchant_wallet.custody.cold.transfer_steps import COLD_SIGNATURE_MS, HOT_SIGNATURE_MS
 from merchant_wallet.custody.cold.worker import ColdWorker
 
 if TYPE_CHECKING:
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
 UNITS = 300 * USDT
 
 
-async def give_out(scene: ColdScene, worker: ColdWorker, direction: Any = TO_COLD) -> int:
+async def export(scene: ColdScene, worker: ColdWorker, direction: Any = TO_COLD) -> int:
     """A transfer whose bytes somebody has."""
     number = await scene.begin(UNITS, direction, ELSEWHERE)
     await scene.turn(worker)
@@ -30,6 +32,10 @@ async def give_out(scene: ColdScene, worker: ColdWorker, direction: Any = TO_COL
 
 async def ask_drop(scene: ColdScene, number: int) -> None:
     assert await store.ask_drop(scene.connection, await scene.shown(number), "operator:bob")
+
+
+async def be_away(*_: object) -> None:
+    raise ChainAway("every node is away")
 
 
 async def expect_next(scene: ColdScene, worker: ColdWorker) -> None:
@@ -42,7 +48,7 @@ async def expect_next(scene: ColdScene, worker: ColdWorker) -> None:
 def test_what_a_wallet_program_broadcasts_itself_is_noticed_while_it_waits(in_scene: "InScene") -> None:
     async def scenario(scene: ColdScene) -> None:
         moved, worker = scene.moved, scene.worker()
-        number = await give_out(scene, worker)
+        number = await export(scene, worker)
         await scene.broadcast(await scene.sign_elsewhere(number, scene.moved.hot_key))
         await scene.turn(worker, settles=False)
         assert "on its way and not final yet" in str((await scene.shown(number)).obstacle)
@@ -57,12 +63,12 @@ def test_what_a_wallet_program_broadcasts_itself_is_noticed_while_it_waits(in_sc
     in_scene(scenario)
 
 
-def test_what_was_broadcast_elsewhere_is_not_given_up(in_scene: "InScene") -> None:
+def test_what_was_broadcast_elsewhere_is_not_dropped(in_scene: "InScene") -> None:
     async def scenario(scene: ColdScene) -> None:
         moved, worker = scene.moved, scene.worker()
         moved.fuel(COLD)
         for direction, key in ((TO_COLD, scene.moved.hot_key), (TO_HOT, COLD_KEY)):
-            number = await give_out(scene, worker, direction)
+            number = await export(scene, worker, direction)
             await scene.broadcast(await scene.sign_elsewhere(number, key))
             await ask_drop(scene, number)
             await scene.turn(worker, settles=False)
@@ -76,13 +82,13 @@ def test_what_was_broadcast_elsewhere_is_not_given_up(in_scene: "InScene") -> No
     in_scene(scenario)
 
 
-def test_a_refill_that_was_sent_is_not_given_up_before_the_chain_was_asked(in_scene: "InScene") -> None:
+def test_a_refill_that_was_sent_is_not_dropped_before_the_chain_was_asked(in_scene: "InScene") -> None:
     async def scenario(scene: ColdScene) -> None:
         moved, worker = scene.moved, scene.worker()
         moved.give(COLD, UNITS)
         moved.fuel(COLD)
         moved.settle()
-        number = await give_out(scene, worker, TO_HOT)
+        number = await export(scene, worker, TO_HOT)
         waiting = await scene.shown(number)
         signed = read_answer(waiting, await scene.sign_elsewhere(number))
         assert await store.take_signature(scene.connection, waiting, signed, scene.clock())
@@ -96,18 +102,15 @@ def test_a_refill_that_was_sent_is_not_given_up_before_the_chain_was_asked(in_sc
     in_scene(scenario)
 
 
-def test_nothing_that_was_given_out_is_given_up_while_no_node_answers(in_scene: "InScene") -> None:
+def test_no_exported_transfer_is_dropped_while_no_node_answers(in_scene: "InScene") -> None:
     async def scenario(scene: ColdScene) -> None:
         moved, chain = scene.moved, scene.moved.open()
         moved.give(COLD, UNITS)
         moved.fuel(COLD)
         moved.settle()
         worker = scene.worker(chain)
-        number = await give_out(scene, worker, TO_HOT)
+        number = await export(scene, worker, TO_HOT)
         await ask_drop(scene, number)
-
-        async def be_away(*_: object) -> None:
-            raise ChainAway("every node is away")
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(chain, "find_execution", be_away)
@@ -119,11 +122,11 @@ def test_nothing_that_was_given_out_is_given_up_while_no_node_answers(in_scene: 
 
 
 @pytest.mark.parametrize("moved", [ERC20], indirect=True)
-def test_a_nonce_that_was_given_out_is_cancelled_before_the_transfer_is_given_up(in_scene: "InScene") -> None:
+def test_an_exported_nonce_is_cancelled_before_its_transfer_is_dropped(in_scene: "InScene") -> None:
     async def scenario(scene: ColdScene) -> None:
         moved, chain = scene.moved, scene.moved.open()
         worker = scene.worker(chain)
-        number = await give_out(scene, worker)
+        number = await export(scene, worker)
         signed = await scene.sign_elsewhere(number, scene.moved.hot_key)
         await ask_drop(scene, number)
         await scene.turn(worker)
@@ -146,7 +149,7 @@ def test_a_nonce_that_was_given_out_is_cancelled_before_the_transfer_is_given_up
 def test_a_transfer_that_was_faster_than_the_cancellation_of_its_nonce_is_done(in_scene: "InScene") -> None:
     async def scenario(scene: ColdScene) -> None:
         worker = scene.worker()
-        number = await give_out(scene, worker)
+        number = await export(scene, worker)
         signed = await scene.sign_elsewhere(number, scene.moved.hot_key)
         await ask_drop(scene, number)
         await scene.turn(worker)
@@ -164,13 +167,13 @@ def test_a_transfer_that_was_faster_than_the_cancellation_of_its_nonce_is_done(i
 def test_a_wallet_program_may_choose_other_fees(in_scene: "InScene") -> None:
     async def scenario(scene: ColdScene) -> None:
         worker, key = scene.worker(), scene.moved.hot_key
-        number = await give_out(scene, worker)
+        number = await export(scene, worker)
         other = await scene.resign(number, key, gas_limit=123_456)
         await scene.broadcast(other)
         scene.moved.settle()
         assert (await scene.finish(worker, number)).step == "done"
         # Also if the signature of the other fees was brought back before.
-        number = await give_out(scene, worker)
+        number = await export(scene, worker)
         waiting = await scene.shown(number)
         signed = read_answer(waiting, await scene.sign_elsewhere(number, key))
         await scene.broadcast(await scene.resign(number, key, gas_limit=123_456))
@@ -185,6 +188,128 @@ def test_a_wallet_program_may_choose_other_fees(in_scene: "InScene") -> None:
 
 
 @pytest.mark.parametrize("moved", [ERC20], indirect=True)
+def test_a_signature_is_sent_although_the_chain_cannot_say_who_used_the_nonce(in_scene: "InScene") -> None:
+    async def scenario(scene: ColdScene) -> None:
+        moved, chain = scene.moved, scene.moved.open()
+        worker = scene.worker(chain)
+        number = await export(scene, worker)
+        waiting = await scene.shown(number)
+        signed = read_answer(waiting, await scene.sign_elsewhere(number, moved.hot_key))
+        assert await store.take_signature(scene.connection, waiting, signed, scene.clock())
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(chain, "find_execution", be_away)
+            ended = await scene.finish(worker, number)
+        assert (ended.step, ended.tx_hash) == ("done", signed.tx_hash)
+
+    in_scene(scenario)
+
+
+@pytest.mark.parametrize("moved", [ERC20], indirect=True)
+def test_a_refill_that_came_back_signed_is_judged_by_its_hash(in_scene: "InScene") -> None:
+    async def scenario(scene: ColdScene) -> None:
+        moved, chain = scene.moved, scene.moved.open()
+        moved.give(COLD, UNITS)
+        moved.fuel(COLD)
+        moved.settle()
+        worker = scene.worker(chain)
+        number = await export(scene, worker, TO_HOT)
+        waiting = await scene.shown(number)
+        signed = read_answer(waiting, await scene.sign_elsewhere(number))
+        assert await store.take_signature(scene.connection, waiting, signed, scene.clock())
+
+        async def not_shown(*_: object) -> InFlight:
+            return InFlight("a node says that nonce 0 is used, and does not show by what")
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(chain, "find_execution", not_shown)
+            ended = await scene.finish(worker, number)
+        assert (ended.step, ended.tx_hash) == ("done", signed.tx_hash)
+
+    in_scene(scenario)
+
+
+@pytest.mark.parametrize("moved", [ERC20], indirect=True)
+def test_one_node_delays_a_drop_no_longer_than_the_time_to_sign(in_scene: "InScene") -> None:
+    async def scenario(scene: ColdScene) -> None:
+        chain = scene.moved.open()
+        worker = scene.worker(chain)
+
+        async def lie(*_: object) -> InFlight:
+            return InFlight("one node says so")
+
+        scene.moved.give(COLD, UNITS)
+        scene.moved.fuel(COLD)
+        scene.moved.settle()
+        refill = await export(scene, worker, TO_HOT)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(chain, "find_execution", lie)
+            await ask_drop(scene, refill)
+            await scene.turn(worker)
+            assert (await scene.shown(refill)).obstacle == "it is not given up yet: one node says so"
+            scene.clock.now_ms += COLD_SIGNATURE_MS
+            assert (await scene.finish(worker, refill)).step == "dropped"
+            # Payouts wait for the nonce of the hot wallet, so nobody has to ask for this one.
+            number = await export(scene, worker)
+            await scene.turn(worker)
+            assert (await scene.shown(number)).obstacle == "one node says so"
+            scene.clock.now_ms += HOT_SIGNATURE_MS
+            await scene.turn(worker)
+            assert (await scene.shown(number)).obstacle == "nonce 0 is being cancelled; one node says so"
+            await scene.cancel_gaps()
+        ended = await scene.finish(worker, number)
+        assert (ended.step, ended.cause) == ("dropped", "it was not signed in time")
+        await expect_next(scene, worker)
+
+    in_scene(scenario)
+
+
+@pytest.mark.parametrize("moved", [ERC20], indirect=True)
+def test_a_signature_that_is_taken_while_the_worker_asks_the_chain_is_kept(in_scene: "InScene") -> None:
+    async def scenario(scene: ColdScene) -> None:
+        chain = scene.moved.open()
+        worker = scene.worker(chain)
+        number = await export(scene, worker)
+        waiting = await scene.shown(number)
+        signed = read_answer(waiting, await scene.sign_elsewhere(number, scene.moved.hot_key))
+        scene.clock.now_ms += HOT_SIGNATURE_MS
+
+        async def take_meanwhile(*_: object) -> None:
+            assert await store.take_signature(scene.connection, waiting, signed, scene.clock())
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(chain, "find_execution", take_meanwhile)
+            await scene.turn(worker, settles=False)
+        ended = await scene.finish(worker, number)
+        assert (ended.step, ended.drop_asked_by, ended.tx_hash) == ("done", None, signed.tx_hash)
+
+    in_scene(scenario)
+
+
+@pytest.mark.parametrize("moved", [ERC20], indirect=True)
+def test_a_recorded_transfer_is_dropped_unless_it_is_final(in_scene: "InScene") -> None:
+    async def scenario(scene: ColdScene) -> None:
+        chain = scene.moved.open()
+        worker = scene.worker(chain)
+        number = await scene.begin(UNITS, TO_COLD, RECORDED, tx_hash="0x" + "ab" * 32)
+
+        async def knows(_tx_hash: str) -> bool:
+            return True
+
+        async def disagree(_tx_hash: str) -> int | None:
+            raise ChainDisagrees("nodes show it in different blocks")
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(chain, "knows", knows)
+            patch.setattr(chain, "find_block", disagree)
+            await scene.turn(worker)
+            assert "different blocks" in str((await scene.shown(number)).obstacle)
+            await ask_drop(scene, number)
+            assert (await scene.finish(worker, number)).step == "dropped"
+
+    in_scene(scenario)
+
+
+@pytest.mark.parametrize("moved", [ERC20], indirect=True)
 def test_another_transaction_with_the_nonce_ends_the_transfer(in_scene: "InScene") -> None:
     async def scenario(scene: ColdScene) -> None:
         moved, worker = scene.moved, scene.worker()
@@ -192,14 +317,14 @@ def test_another_transaction_with_the_nonce_ends_the_transfer(in_scene: "InScene
         moved.fuel(COLD)
         moved.settle()
         other = encode_transfer_call(b"Z" * 20, USDT)
-        number = await give_out(scene, worker, TO_HOT)
+        number = await export(scene, worker, TO_HOT)
         await scene.broadcast(await scene.resign(number, COLD_KEY, call_data=other))
         moved.settle()
         ended = await scene.finish(worker, number)
         assert (ended.step, "which is not this transfer" in str(ended.cause)) == ("failed", True)
         assert await scene.rows("select frozen_cause from hot_wallet") == [(None,)]
         # With the hot wallet's key somebody else could do the same: nothing more is signed.
-        number = await give_out(scene, worker)
+        number = await export(scene, worker)
         await scene.broadcast(await scene.resign(number, scene.moved.hot_key, call_data=other))
         moved.settle()
         ended = await scene.finish(worker, number)
@@ -216,7 +341,7 @@ def test_a_transfer_that_fails_on_the_chain_has_failed(in_scene: "InScene") -> N
         moved.give(COLD, UNITS)
         moved.fuel(COLD)
         moved.settle()
-        number = await give_out(scene, worker, TO_HOT)
+        number = await export(scene, worker, TO_HOT)
         # Meanwhile the tokens have left the wallet.
         moved.pay(COLD_KEY, b"Z" * 20, UNITS)
         await scene.broadcast(await scene.sign_elsewhere(number))
@@ -227,7 +352,7 @@ def test_a_transfer_that_fails_on_the_chain_has_failed(in_scene: "InScene") -> N
     in_scene(scenario)
 
 
-def test_a_recorded_hash_that_no_node_knows_is_said_at_once(in_scene: "InScene") -> None:
+def test_a_recorded_hash_that_no_node_knows_is_shown_at_once(in_scene: "InScene") -> None:
     async def scenario(scene: ColdScene) -> None:
         moved, worker = scene.moved, scene.worker()
         mistyped = "ab" * 32 if moved.chain == TRC20 else "0x" + "ab" * 32

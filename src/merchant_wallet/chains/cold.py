@@ -2,9 +2,9 @@
 
 Rules:
 - An unsigned transfer moves nothing. Its signature is made elsewhere, so it is checked like anybody's.
-- Whoever has the unsigned bytes may sign and broadcast them, at any time and with other fees. So the chain is
-  asked for its nonce, or on TRON for its id. Two nodes must show in final blocks what used it. A single node
-  that knows of something is enough to wait.
+- Anybody who has the unsigned bytes may sign and broadcast them, at any time and with other fees. So the
+  chain is asked for the nonce, or on TRON for the id. Two nodes must show in final blocks what used it. A
+  single node that knows of something is enough to wait.
 - Only the token's Transfer logs in a final block say what a transaction moved. Two nodes must agree on them,
   and on the block. Otherwise one node could name another block, in which the transaction moved nothing.
 """
@@ -41,9 +41,13 @@ class Replaced(msgspec.Struct, frozen=True, gc=False):
 
 
 class InFlight(msgspec.Struct, frozen=True, gc=False):
-    """Some node knows a transaction that uses the nonce or has the id. `cause` says why that is not final."""
+    """Some node knows a transaction that uses the nonce or has the id. `cause` says why that is not final.
+
+    `expires`: the chain has a moment after which it is void, and is then no more in flight.
+    """
 
     cause: str
+    expires: bool = False
 
 
 Execution = Executed | Replaced | InFlight

@@ -24,7 +24,7 @@ from merchant_wallet.chains.transport import NodeFailed, NodeRefused
 # If a node has no old state to search, this many whole blocks are read before an operator is called.
 WALKED_BLOCKS: Final = 1024
 NEWEST_BLOCKS: Final = 128
-"""These are read first. A full node has the state of about as many blocks, but some of them are not final yet."""
+"""These are read first. A full node has the state of about as many, but some of them are not final yet."""
 
 log = structlog.get_logger(__name__)
 

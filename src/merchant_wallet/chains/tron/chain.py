@@ -41,6 +41,7 @@ from merchant_wallet.chains.tron.transactions import (
     TronTransaction,
     encode_raw,
     join,
+    parse_raw,
     recover_owner,
     reference_to,
     txid_of,
@@ -153,11 +154,20 @@ class TronChain(TronReader):
         return UnsignedTransfer(raw_data, reference.number, transaction.expiration_ms)
 
     async def find_execution(self, sender: bytes, transfer: UnsignedTransfer) -> Execution | None:
-        """See `cold.ColdChain`. The id is that of the unsigned bytes. Raises ChainAway, ChainDisagrees."""
+        """See `cold.ColdChain`. The id is that of the unsigned bytes.
+
+        What is in no final block some time after its expiration is void, whatever a single node says. Raises
+        ChainAway, ChainDisagrees.
+        """
         txid = txid_of(transfer.unsigned)
         if await self.find_block(txid) is not None:
             return Executed(txid)
-        return InFlight(f"{txid} is on its way and not final yet") if await self.knows(txid) else None
+        if not await self.knows(txid):
+            return None
+        void_ms = parse_raw(transfer.unsigned).expiration_ms + self.rules.grace_ms
+        if (await self.final()).time_ms >= void_ms:
+            return None
+        return InFlight(f"{txid} is on its way and not final yet", expires=True)
 
     async def _write(self, payout: Payout) -> tuple[bytes, int]:
         """The bytes to sign, and the number of their reference block."""

@@ -3,7 +3,7 @@
 Rules:
 - A transfer is reserved (funds and nonce), signed, stored, and only then sent, as a payout is.
 - Every change of a worker holds the transfer's fence (`version`). Who lost it gets `TransferMovedOn`.
-- A reservation is released only while nothing is signed, and no nonce was given out to be signed.
+- A reservation is released only while nothing is signed, and no nonce was exported to be signed.
 - All functions raise `psycopg.Error`. Times are milliseconds, amounts units of 10^-6.
 """
 
@@ -111,15 +111,15 @@ class ColdTransfer(msgspec.Struct, frozen=True):
         return is_open and (self.step != SIGNED or self.direction != TO_COLD)
 
     @property
-    def given_out(self) -> UnsignedTransfer:
+    def exported(self) -> UnsignedTransfer:
         """The bytes that somebody signs elsewhere. Raises ValueError if there are none."""
         if self.unsigned is None:
-            raise ValueError("nothing was given out to be signed")
+            raise ValueError("nothing was exported to be signed")
         return UnsignedTransfer(self.unsigned, self.unsigned_at_block or 0)
 
     @property
-    def gave_nonce_out(self) -> bool:
-        """Whether somebody may sign with the hot wallet's nonce elsewhere, so that it is never free again."""
+    def exports_nonce(self) -> bool:
+        """Whether somebody may sign with the hot wallet's nonce elsewhere. Then it is never free again."""
         return self.unsigned is not None and self.nonce is not None
 
     @property
@@ -294,13 +294,16 @@ async def ask_drop(connection: Connection, one: ColdTransfer, actor: str) -> boo
     return (await connection.execute(_TEXTS["ask_drop"], _params(one) | {"actor": actor})).rowcount == 1
 
 
-def as_dropped_by(one: ColdTransfer, actor: str) -> ColdTransfer:
-    """The transfer after `ask_drop`. Pure."""
+async def ask_drop_unsigned(connection: Connection, one: ColdTransfer, actor: str) -> ColdTransfer:
+    """Drop a transfer that nobody has signed: no signature is taken from here on. Raises TransferMovedOn."""
+    values = _params(one) | {"actor": actor}
+    if (await connection.execute(_TEXTS["ask_drop_unsigned"], values)).rowcount != 1:
+        raise TransferMovedOn(f"cold transfer {one.transfer_id} has moved on")
     return msgspec.structs.replace(one, drop_asked_by=actor)
 
 
 async def cancel_nonce(connection: Connection, one: ColdTransfer, now_ms: int) -> None:
-    """Have the nonce cancelled that was given out. Raises TransferMovedOn."""
+    """Have the exported nonce cancelled. Raises TransferMovedOn."""
     async with connection.transaction():
         await _hold_fence(connection, one)
         await connection.execute(_TEXTS["cancel_nonce"], _params(one) | {"now_ms": now_ms})
@@ -328,7 +331,7 @@ async def end(
     values = _params(one) | {"step": step, "cause": cause, "tx_hash": tx_hash, "now_ms": now_ms}
     async with connection.transaction():
         await _hold_fence(connection, one)
-        is_released = step == DROPPED and not one.gave_nonce_out
+        is_released = step == DROPPED and not one.exports_nonce
         if is_released:
             await connection.execute(_TEXTS["release"], values)
         await connection.execute(_TEXTS["end_reservation"], values)

@@ -1,12 +1,15 @@
-"""The steps of a transfer that need no signer: send, give up, and judge what is signed or made elsewhere.
+"""The steps of a transfer that need no signer: send, drop, and judge what is signed or made elsewhere.
 
 Rules:
-- Bytes that were given out may be signed and broadcast by anybody who has them, at any time. So the chain is
-  asked as long as they wait, and before they are given up. What it shows is the answer.
-- A nonce of the hot wallet that was given out is never free again. Whoever gives it up has it cancelled: the
-  transfer ends when the chain has used the nonce, by the cancellation or by the transfer after all.
+- Anybody who has the exported bytes may sign and broadcast them, at any time. So the worker asks the chain as
+  long as they wait, and before it drops the transfer. What the chain shows is the answer.
+- Bytes that came back signed are judged by their hash first. Nodes answer that without old state.
+- An exported nonce of the hot wallet is never free again. To drop its transfer, the worker has the nonce
+  cancelled. The transfer ends when the chain has used the nonce, by the cancellation or by the transfer.
 - Another transaction with such a nonce freezes the hot wallet, because somebody else has its key.
-- What was made elsewhere is only judged. A hash that no node knows is said at once.
+- A single node may delay the end of a transfer, but not for ever. Without an exported nonce a drop waits at
+  most until the time to sign is over, because nothing of ours conflicts with a late transaction.
+- A recorded transfer reserves nothing. A drop ends it unless it is final.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -19,7 +22,7 @@ from merchant_wallet.base.addresses import format_address
 from merchant_wallet.base.money import format_units
 from merchant_wallet.base.workers import WorkerConnection
 from merchant_wallet.chains.cold import ColdChain, Executed, InFlight, Replaced, read_moved
-from merchant_wallet.chains.protocol import Blocked, SignedTransfer, TokenTransfer
+from merchant_wallet.chains.protocol import Blocked, ChainDisagrees, SignedTransfer, TokenTransfer
 from merchant_wallet.custody.cold import store
 from merchant_wallet.custody.cold.store import ColdTransfer
 
@@ -29,7 +32,7 @@ COLD_SIGNATURE_MS: Final = 43_200_000
 
 NOT_SIGNED: Final = "it was not signed in time"
 WORKER: Final = "worker"
-"""Who gives up what was not signed in time."""
+"""Who drops what was not signed in time."""
 
 log = structlog.get_logger(__name__)
 
@@ -53,12 +56,12 @@ class TransferSteps:
         try:
             await broadcast
         except Exception as error:
-            log.warning("cold transfer is not taken", **describe(one), error=repr(error))
+            log.warning("cold transfer broadcast failed", **describe(one), error=repr(error))
             return f"the nodes do not take it: {error}"
         return None
 
     async def drop(self, one: ColdTransfer) -> None:
-        """End a transfer that somebody gives up, and of which nothing can move any more, or is known."""
+        """End a transfer that somebody drops."""
         connection, now = await self._worker_connection.get(), self._clock()
         cause = NOT_SIGNED if one.drop_asked_by == WORKER else f"given up by {one.drop_asked_by}"
         await store.end(connection, one, store.DROPPED, now, cause=cause)
@@ -77,53 +80,53 @@ class TransferSteps:
         await store.store_unsigned(connection, one, made.unsigned, made.built_at_block, until_ms)
         log.info("cold transfer waits for a signature", **describe(one))
 
-    async def follow_given_out(
+    async def follow_exported(
         self, cold: ColdChain, one: ColdTransfer, signed: SignedTransfer | None
     ) -> None:
-        """Send what came back signed, look for given-out bytes on the chain, end or give up the transfer."""
+        """Send what came back signed, look for the exported bytes on the chain, end or drop the transfer."""
         refused = None
-        if signed is not None and one.drop_asked_by is None:
-            refused = await self.send(cold.broadcast(signed.raw), one)
-        match await cold.find_execution(one.sender, one.given_out):
+        if signed is not None:
+            if one.drop_asked_by is None:
+                refused = await self.send(cold.broadcast(signed.raw), one)
+            if await self._judge_moved(cold, one, signed.tx_hash):
+                return
+        match await cold.find_execution(one.sender, one.exported):
             case Executed(tx_hash=tx_hash):
-                await self._judge_moved(cold, one, tx_hash)
+                if not await self._judge_moved(cold, one, tx_hash):
+                    await self.note(one, f"{tx_hash} is this transfer, and too few nodes call it final yet")
             case Replaced(tx_hash=tx_hash):
                 await self._end_replaced(one, tx_hash)
-            case InFlight(cause=cause):
-                if one.drop_asked_by is not None:
-                    await self._cancel(one)
-                await self.note(one, refused if signed is not None else cause)
+            case InFlight() as in_flight:
+                await self._wait(one, in_flight, refused)
             case None if one.drop_asked_by is not None:
-                await self._give_up(one)
+                await self._drop_exported(one)
             case None if signed is None and self._is_overdue(one):
-                connection = await self._worker_connection.get()
-                # From here on no signature is taken.
-                if await store.ask_drop(connection, one, WORKER):
-                    await self._give_up(store.as_dropped_by(one, WORKER))
+                await self._drop_exported(await self._ask_drop(one))
             case None:
                 await self.note(one, refused)
 
-    async def take_other(self, cold: ColdChain, one: ColdTransfer, signed: Sequence[SignedTransfer]) -> bool:
-        """End a transfer of the hot wallet that a wallet program made with other fees than were brought back.
-
-        Returns whether the chain has such a transaction.
-        """
-        found = await cold.find_execution(one.sender, one.given_out)
-        if not isinstance(found, Executed) or found.tx_hash in {each.tx_hash for each in signed}:
-            return False
-        await self._judge_moved(cold, one, found.tx_hash)
-        return True
+    async def end_with_other_fees(
+        self, cold: ColdChain, one: ColdTransfer, signed: Sequence[SignedTransfer]
+    ) -> None:
+        """End a transfer of the hot wallet that a program sent with other fees than were brought back."""
+        found = await cold.find_execution(one.sender, one.exported)
+        if isinstance(found, Executed) and found.tx_hash not in {each.tx_hash for each in signed}:
+            await self._judge_moved(cold, one, found.tx_hash)
 
     async def judge_recorded(self, cold: ColdChain, one: ColdTransfer) -> None:
         """End a transfer that was made elsewhere by what it moved, once that is final."""
         if one.tx_hash is None:
             raise AssertionError("what is recorded has a hash")
-        if await self._judge_moved(cold, one, one.tx_hash):
-            return
-        if await cold.knows(one.tx_hash):
-            await self.note(one, None)
-        elif one.drop_asked_by is not None:
+        try:
+            if await self._judge_moved(cold, one, one.tx_hash):
+                return
+        except ChainDisagrees:
+            if one.drop_asked_by is None:
+                raise
+        if one.drop_asked_by is not None:
             await self.drop(one)
+        elif await cold.knows(one.tx_hash):
+            await self.note(one, None)
         else:
             text = f"no node knows {one.tx_hash}: is the hash right?"
             await self.note(one, f"{text} If not, give this transfer up and record the right one")
@@ -156,9 +159,28 @@ class TransferSteps:
         await store.end(connection, one, store.FAILED, now, cause=cause, wallet_fault=fault)
         log.error("cold transfer failed", **describe(one), cause=cause)
 
-    async def _give_up(self, one: ColdTransfer) -> None:
-        """End it, or first have the hot wallet's nonce cancelled."""
-        if not one.gave_nonce_out:
+    async def _wait(self, one: ColdTransfer, in_flight: InFlight, refused: str | None) -> None:
+        """Some node knows a transaction that uses the nonce or has the id, and it is not final."""
+        if one.exports_nonce and self._is_overdue(one) and one.drop_asked_by is None:
+            # Payouts wait for the nonce. The chain decides between the transfer and the cancellation.
+            one = await self._ask_drop(one)
+        if one.drop_asked_by is None:
+            await self.note(one, refused if one.step == store.SIGNED else in_flight.cause)
+        elif one.exports_nonce:
+            await self._cancel(one)
+            await self.note(one, f"nonce {one.nonce} is being cancelled; {in_flight.cause}")
+        elif self._is_overdue(one) and not in_flight.expires:
+            await self.drop(one)
+        else:
+            await self.note(one, f"it is not given up yet: {in_flight.cause}")
+
+    async def _ask_drop(self, one: ColdTransfer) -> ColdTransfer:
+        """From here on no signature is taken. Raises TransferMovedOn if one was taken just now."""
+        return await store.ask_drop_unsigned(await self._worker_connection.get(), one, WORKER)
+
+    async def _drop_exported(self, one: ColdTransfer) -> None:
+        """Drop it, or first have the hot wallet's nonce cancelled."""
+        if not one.exports_nonce:
             await self.drop(one)
             return
         await self._cancel(one)
@@ -167,9 +189,8 @@ class TransferSteps:
         )
 
     async def _cancel(self, one: ColdTransfer) -> None:
-        """Let nothing but a cancellation use the hot wallet's nonce from here on, as far as we sign."""
-        if one.gave_nonce_out:
-            await store.cancel_nonce(await self._worker_connection.get(), one, self._clock())
+        """Have the nonce-gap worker use the hot wallet's nonce. We sign nothing else for it from here on."""
+        await store.cancel_nonce(await self._worker_connection.get(), one, self._clock())
 
     def _is_overdue(self, one: ColdTransfer) -> bool:
         return one.unsigned_until_ms is not None and self._clock() >= one.unsigned_until_ms

@@ -172,6 +172,12 @@ update cold_transfer set drop_asked_by = %(actor)s::text
  where chain = %(chain)s::text and transfer_id = %(transfer_id)s::bigint and ended_ms is null and drop_asked_by is null
    and (step <> 'signed' or direction = 'to_hot');
 
+-- name: ask_drop_unsigned
+-- A worker drops a transfer that nobody has signed. A signature that was taken meanwhile has a new version, and stays.
+update cold_transfer set drop_asked_by = %(actor)s::text
+ where chain = %(chain)s::text and transfer_id = %(transfer_id)s::bigint and version = %(version)s::int
+   and ended_ms is null and drop_asked_by is null and step = 'unsigned';
+
 -- name: end_transfer
 -- How a transfer ended.
 update cold_transfer
@@ -192,7 +198,7 @@ update wallet_nonce f set purpose = 'cancel', since_ms = %(now_ms)s::bigint
    and f.nonce < %(nonce)s::bigint;
 
 -- name: cancel_nonce
--- The nonce was given out to be signed elsewhere, and is given up: the nonce-gap worker uses it, so that nothing else can.
+-- An exported nonce whose transfer is dropped: the nonce-gap worker uses it, so that nothing else can.
 update wallet_nonce set purpose = 'cancel', since_ms = %(now_ms)s::bigint
  where chain = %(chain)s::text and wallet = %(hot)s::bytea and nonce = %(nonce)s::bigint and purpose = 'cold';
 

@@ -160,7 +160,7 @@ class ColdWorker:
         elif signed and one.leaves_hot:
             await self._follow_hot(side, one, signed)
         elif one.unsigned is not None:
-            await self._steps.follow_given_out(_need(side.cold), one, signed[-1] if signed else None)
+            await self._steps.follow_exported(_need(side.cold), one, signed[-1] if signed else None)
         elif one.drop_asked_by is not None:
             await self._steps.drop(one)
         elif one.way == ELSEWHERE:
@@ -216,8 +216,6 @@ class ColdWorker:
         """Judge what the hot wallet signed. Send it again, replace it, or end the transfer."""
         connection, now = await self._worker_connection.get(), self._clock()
         await store.mark_for_cancel(connection, one, now - GRACE_MS, now)
-        if one.way == ELSEWHERE and await self._steps.take_other(_need(side.cold), one, signed):
-            return
         verdict = await side.chain.judge(_payout(one), signed)
         match verdict:
             case FinalRecord():
@@ -235,6 +233,8 @@ class ColdWorker:
             case Pending(alert=alert):
                 refused = await self._steps.send(side.chain.broadcast(signed[-1].raw), one)
                 await self._steps.note(one, alert or refused)
+                if alert is not None and one.way == ELSEWHERE:
+                    await self._steps.end_with_other_fees(_need(side.cold), one, signed)
             case _:
                 raise AssertionError(f"no step follows {verdict}")
 
