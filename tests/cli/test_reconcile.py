@@ -145,8 +145,13 @@ def test_a_correction_names_the_record_that_it_takes_back(shop: Wallet) -> None:
         (taken_back["no"], wrong, None),
         (wrong, None, taken_back["no"]),
     ]
-    told = [one for one in shop.ask("audit", "show")["entries"] if one["action"] == "treasury.record"]
-    assert [one["after"].get("corrects") for one in told] == [None, wrong, None]
+    entries = [
+        (entry["action"], entry["after"].get("corrects"))
+        for entry in shop.ask("audit", "show")["entries"]
+        if entry["action"].startswith("treasury.")
+    ]
+    made = ("treasury.record", None)
+    assert entries == [made, ("treasury.correct", wrong), made]
 
 
 @pytest.mark.parametrize(

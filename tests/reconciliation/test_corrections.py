@@ -16,10 +16,13 @@ from tests.rows import each_row
 
 from merchant_wallet.custody.treasury import TreasuryShown, record_treasury
 from merchant_wallet.custody.two_person_changes import (
+    CORRECT,
+    RECORD,
     Corrects,
     NewRecord,
     RecordRefused,
     find_replaced,
+    make_kinds,
 )
 
 THEFT = 30 * COIN
@@ -94,6 +97,29 @@ def test_the_database_takes_only_a_correction_of_exactly_the_record_and_only_one
         assert await put("OUT", replaces=wrong) is None
 
     in_reconciliation(scenario)
+
+
+def test_a_record_made_anew_names_the_migration_that_is_not_finished(
+    in_reconciliation: InReconciliation,
+) -> None:
+    async def scenario(scene: ReconciliationScene) -> None:
+        await scene.deposits.rows(
+            "alter table treasury_movement add constraint of_the_version_before"
+            " unique (chain, tx_hash, direction, amount)"
+        )
+        wrong = await scene.record("OUT", THEFT, "0xa")
+        await scene.record("IN", THEFT, "0xa", corrects=wrong)
+        with pytest.raises(RecordRefused, match="Run `merchant-wallet migrate`"):
+            await scene.record("OUT", THEFT, "0xa")
+
+    in_reconciliation(scenario)
+
+
+def test_only_a_correction_has_the_kind_that_the_version_before_does_not_know() -> None:
+    kinds: list[tuple[Corrects, str]] = [(None, RECORD), ("none", RECORD), (7, CORRECT)]
+    for corrects, kind in kinds:
+        assert NewRecord("ERC20", "IN", THEFT, "0xa", corrects).kind == kind
+    assert set(make_kinds()) == {RECORD, CORRECT}
 
 
 def known(*records: tuple[int, str, int, int | None, int | None]) -> list[TreasuryShown]:

@@ -195,7 +195,7 @@ def record(
         new = changes.NewRecord(chain, direction, units, name, number)
         await changes.check(session.conn, new)
         facts, subject = (changes.UNRECORDED, changes.describe_record(new)), changes.format_subject(new)
-        if (proposed := await propose(session, changes.RECORD, subject, facts, reason)) is not None:
+        if (proposed := await propose(session, new.kind, subject, facts, reason)) is not None:
             return {}, proposed
         author = session.author(describe_lone_change(session, reason))
         recorded = await changes.record(session.conn, author, new, reason)

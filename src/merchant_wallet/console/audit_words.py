@@ -92,6 +92,7 @@ ACTIONS: Final[Mapping[str, str]] = {
     "sweep.end": N_("ended a sweep"),
     "reconcile.run": N_("had books and chains compared"),
     "treasury.record": N_("recorded the platform's own money"),
+    "treasury.correct": N_("corrected a record of the platform's own money"),
     "rollback.accept": N_("accepted a restored database"),
     "month.prepare": N_("prepared a month to be closed"),
     "month.close": N_("closed a month"),

@@ -73,6 +73,10 @@ REFUSALS: Final[Mapping[RecordRefusal, str]] = {
         "Record {no} says {direction} {amount} USDT of the same transaction. If this corrects it, name it."
         " If this is another movement, say that it corrects none."
     ),
+    RecordRefusal.NOT_MIGRATED: N_(
+        "The database still refuses a movement that was recorded and corrected before: its migration to this"
+        " version is not finished. Run `merchant-wallet migrate`, then record it again."
+    ),
 }
 """How the page words the refusals of a record."""
 
@@ -213,7 +217,7 @@ async def _record(request: ConsoleRequest, conn: Connection, new: NewRecord) -> 
     await treasury_changes.check(conn, new)
     if request.context.settings.needs_two_people:
         proposed = await proposal_forms.propose(
-            request, conn, treasury_changes.RECORD, subject, treasury_changes.UNRECORDED, after
+            request, conn, new.kind, subject, treasury_changes.UNRECORDED, after
         )
         return proposal_forms.redirect_to(request, proposed)
     reason = _read_reason(request)

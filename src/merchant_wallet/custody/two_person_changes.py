@@ -6,6 +6,8 @@ Rules:
 - The same movement is recorded once, unless the record of it was corrected.
 - A correction names its record. What could be a correction and names none is refused, until somebody says
   that it is none.
+- A proposal to correct a record has a kind of its own. During an upgrade, processes of the version before do
+  not know that kind, so they can't apply the proposal without the correction.
 """
 
 from collections.abc import Sequence
@@ -22,6 +24,7 @@ from merchant_wallet.custody import treasury
 from merchant_wallet.custody.treasury import TreasuryShown
 
 RECORD: Final = "treasury.record"
+CORRECT: Final = "treasury.correct"
 UNRECORDED: Final[Facts] = {"recorded": False}
 NONE: Final = "none"
 """Said in place of a record's number: it corrects nothing."""
@@ -43,6 +46,10 @@ class RecordRefusal(Enum):
     UNNAMED = (
         "Record {no} says {direction} {amount} USDT of the same transaction. If this corrects it, name it."
         " If this is another movement, say that it corrects none."
+    )
+    NOT_MIGRATED = (
+        "The database still refuses a movement that was recorded and corrected before: its migration to this"
+        " version is not finished. Run `merchant-wallet migrate`, then record it again."
     )
 
 
@@ -68,6 +75,11 @@ class NewRecord(msgspec.Struct, frozen=True):
     def corrected_no(self) -> int | None:
         """The record that it takes back."""
         return None if self.corrects == NONE else self.corrects
+
+    @property
+    def kind(self) -> str:
+        """The kind of its proposal, and the audit log's action."""
+        return RECORD if self.corrected_no is None else CORRECT
 
 
 def parse_corrects(text: str) -> Corrects:
@@ -128,8 +140,8 @@ def _describe(record: TreasuryShown) -> dict[str, object]:
 
 
 def make_kinds() -> dict[str, Kind]:
-    """The kind of proposals to record a movement."""
-    return {RECORD: Kind(RECORD, _read, _apply)}
+    """The kinds of proposals to record a movement, and to correct a record."""
+    return {name: Kind(name, _read, _apply) for name in (RECORD, CORRECT)}
 
 
 async def _read(conn: Connection, change: ProposedChange) -> Facts:
@@ -180,8 +192,9 @@ async def record(conn: Connection, author: Author, new: NewRecord, reason: str) 
             replaces=replaces,
         )
         if number is None:
-            # Somebody else was faster.
-            raise RecordRefused(RecordRefusal.REPEATED)
+            # Somebody else was faster, and is seen now. Else the constraint from before the migration refuses it.
+            await check(conn, new)
+            raise RecordRefused(RecordRefusal.NOT_MIGRATED)
         facts = {**describe_record(new), "no": number}
-        await author.record(conn, RECORD, format_subject(new), before=UNRECORDED, after=facts)
+        await author.record(conn, new.kind, format_subject(new), before=UNRECORDED, after=facts)
     return number

@@ -37,6 +37,7 @@ PROPOSED: Final[Mapping[str, str]] = {
     screening_decisions.RELEASE: N_("{who} proposes to release what screening holds"),
     deposit_acts.RELEASE: N_("{who} proposes to credit a held deposit"),
     treasury_changes.RECORD: N_("{who} proposes to record USDT that was moved"),
+    treasury_changes.CORRECT: N_("{who} proposes to correct a record of moved USDT"),
     cold_changes.ADDRESS: N_("{who} proposes a cold wallet for {subject}"),
     cold_changes.LIMITS: N_("{who} proposes limits of hot money on {subject}"),
     cold_changes.TRANSFER: N_("{who} proposes a cold transfer on {subject}"),

@@ -36,6 +36,7 @@ RIGHTS: Final[Mapping[str, Right]] = {
     screening_decisions.RELEASE: Right.DECIDE_SCREENING,
     deposit_acts.RELEASE: Right.RECORD_TREASURY,
     treasury_changes.RECORD: Right.RECORD_TREASURY,
+    treasury_changes.CORRECT: Right.RECORD_TREASURY,
     closing.CLOSE: Right.CLOSE_MONTH,
     cold_changes.ADDRESS: Right.RECORD_TREASURY,
     cold_changes.LIMITS: Right.RECORD_TREASURY,
