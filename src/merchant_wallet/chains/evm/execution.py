@@ -1,8 +1,8 @@
-"""What became of an unsigned transfer that was given out: which transaction used its nonce.
+"""What became of a transfer that was exported to be signed elsewhere: which transaction used its nonce.
 
 Rules:
 - The sender's own key signed what used the nonce (see `proof`), and a final block has it on enough nodes.
-- Wallet programs choose other fees. What calls the token with the same words is the same transfer.
+- Wallet programs choose other fees. A call of the same contract with the same data is the same transfer.
 - A node that counts the nonce as used, in its mempool too, is enough to wait.
 """
 
@@ -20,7 +20,7 @@ async def find_execution(
     """See `cold.ColdChain.find_execution`. Raises ChainAway, ChainDisagrees."""
     transaction = parse_unsigned(transfer.unsigned)
     search = NonceSearch(sender, rules.chain_id, transaction.nonce, transfer.built_at_block)
-    answers = await nodes.answers(lambda node: _look(node, rules, search, transaction))
+    answers = await nodes.answers(lambda node: _ask_node(node, rules, search, transaction))
     final = [answer for answer in answers if isinstance(answer, Executed | Replaced)]
     if any(answer != final[0] for answer in final):
         hashes = " and ".join(sorted({answer.tx_hash for answer in final}))
@@ -37,7 +37,7 @@ async def find_execution(
     return None
 
 
-async def _look(
+async def _ask_node(
     node: EvmNode, rules: EvmRules, search: NonceSearch, transaction: EvmTransaction
 ) -> Execution | None:
     final = await read_final_block(node, rules)
@@ -46,7 +46,7 @@ async def _look(
         if taken is None:
             return InFlight(f"{node.name} says that nonce {search.nonce} is used, and does not show by what")
         spender = taken[1]
-        is_same = (spender.to, spender.call_data) == (transaction.to, transaction.call_data)
+        is_same = spender.is_call(transaction.to, transaction.call_data)
         return Executed(spender.tx_hash) if is_same else Replaced(spender.tx_hash)
     if await node.count(search.wallet, "pending") > search.nonce:
         return InFlight(f"a transaction with nonce {search.nonce} is on its way and not final yet")

@@ -29,6 +29,10 @@ class ProvenTransaction(msgspec.Struct, frozen=True, gc=False):
     to: bytes
     call_data: bytes
 
+    def is_call(self, to: bytes, call_data: bytes) -> bool:
+        """Whether it asks a contract for exactly this. Wallet programs choose their own fees."""
+        return (self.to, self.call_data) == (to, call_data)
+
 
 def prove(shown: Any) -> ProvenTransaction:
     """What is certain about a transaction in the execution API's JSON.

@@ -192,9 +192,8 @@ async def _find_spender(node: EvmNode, query: PayoutQuery, final: Block) -> Find
         text = f"{node.name} has no receipt of {spender.tx_hash}, which is in its block {block.number}"
         return NotFinal(final.number, True, alert=text)
     ordered = query.payout.transfer
-    if spender.to == query.rules.token and spender.call_data == query.rules.encode_transfer_call(
-        ordered.recipient, ordered.amount_units
-    ):
+    call_data = query.rules.encode_transfer_call(ordered.recipient, ordered.amount_units)
+    if spender.is_call(query.rules.token, call_data):
         text = (
             f"nonce {query.nonce} was spent by {spender.tx_hash}, which pays exactly the order but is "
             "not recorded here: was the database restored?"
