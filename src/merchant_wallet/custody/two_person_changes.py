@@ -192,7 +192,7 @@ async def record(conn: Connection, author: Author, new: NewRecord, reason: str) 
             replaces=replaces,
         )
         if number is None:
-            # Somebody else was faster, and is seen now. Else the constraint from before the migration refuses.
+            # Somebody else was faster, and is seen now. Else the constraint of the version before refuses it.
             await check(conn, new)
             raise RecordRefused(RecordRefusal.NOT_MIGRATED)
         facts = {**describe_record(new), "no": number}

@@ -241,13 +241,7 @@ async def store_signed(
     connection: Connection, one: ColdTransfer, signed: SignedTransfer, *, attempt_no: int, now_ms: int
 ) -> None:
     """Store signed bytes before anybody sends them. Raises TransferMovedOn, Blocked if payouts stop."""
-    values = {
-        "attempt_no": attempt_no,
-        "raw": signed.raw,
-        "tx_hash": signed.tx_hash,
-        "built_at_block": signed.built_at_block,
-        "now_ms": now_ms,
-    }
+    values = _describe_signed(signed, attempt_no, now_ms)
     async with connection.transaction():
         await _hold_fence(connection, one)
         await _fetch(connection, "lock_wallet", _params(one))
@@ -278,13 +272,7 @@ async def take_signature(
     values = {"tx_hash": signed.tx_hash, "unsigned": one.unsigned}
     if (await connection.execute(_TEXTS["take_signature"], _params(one) | values)).rowcount != 1:
         return False
-    stored = {
-        "attempt_no": 1,
-        "raw": signed.raw,
-        "tx_hash": signed.tx_hash,
-        "built_at_block": signed.built_at_block,
-        "now_ms": now_ms,
-    }
+    stored = _describe_signed(signed, attempt_no=1, now_ms=now_ms)
     await connection.execute(_TEXTS["store_signed"], _params(one) | stored)
     return True
 
@@ -388,6 +376,10 @@ def _read_row(row: dict[str, Any]) -> ColdTransfer:
 
 def _bytes(value: Any) -> bytes | None:
     return None if value is None else bytes(value)
+
+
+def _describe_signed(signed: SignedTransfer, attempt_no: int, now_ms: int) -> dict[str, Any]:
+    return msgspec.structs.asdict(signed) | {"attempt_no": attempt_no, "now_ms": now_ms}
 
 
 def _params(one: ColdTransfer) -> dict[str, Any]:
