@@ -9,7 +9,15 @@ import pytest
 from tests.postgres.backups.place import make_key
 from tests.rows import each_row
 
-from merchant_wallet.postgres.backups.encryption import BackupKey, make_identity, parse_keys, read_key_file
+from merchant_wallet.postgres.backups.encryption import (
+    HEADER_BYTES,
+    MAX_RECIPIENTS,
+    SEALED_OVERHEAD_BYTES,
+    BackupKey,
+    make_identity,
+    parse_keys,
+    read_key_file,
+)
 from merchant_wallet.postgres.backups.errors import BackupError, StoreAway
 
 CONTENT = os.urandom(300_000)
@@ -73,6 +81,49 @@ def test_an_object_whose_chunks_were_swapped_is_refused() -> None:
     )
     with pytest.raises(BackupError, match="damaged"):
         open_object(key, NAME, begin + b + a + rest)
+
+
+@each_row(
+    "header",
+    [
+        b"age-encryption.org/v1\n" + b"-> X25519 x\n" * 30_000,
+        b"age-encryption.org/v1\n-> X25519 " + b"x" * 300_000 + b"\n--- ",
+        b"age-encryption.org/v2\n--- " + b"x" * 300_000,
+        b"-----BEGIN AGE ENCRYPTED FILE-----\n--- " + b"x" * 300_000,
+        b"x" * 300_000,
+    ],
+)
+def test_an_object_without_an_early_end_of_its_header_is_read_no_further(header: bytes) -> None:
+    source = io.BytesIO(header)
+    with pytest.raises(BackupError, match="damaged"):
+        make_key().open_stream(NAME, source, io.BytesIO())
+    assert source.tell() <= 2 * HEADER_BYTES
+
+
+def test_an_object_is_read_no_further_than_its_content_may_be_long() -> None:
+    key = make_key()
+    source = io.BytesIO(key.seal(NAME, bytes(10 * len(CONTENT))))
+    with pytest.raises(BackupError, match="has more than"):
+        key.open(NAME, source, 100)
+    assert source.tell() < 2 * SEALED_OVERHEAD_BYTES
+    # What is as long as it may be is opened, however the source splits it.
+    assert key.open(NAME, Trickle(key.seal(NAME, bytes(70_000))), 70_000) == bytes(70_000)
+
+
+class Trickle(io.BytesIO):
+    """Gives a few bytes for each read, as a connection may."""
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        return super().read(min(100, size if size and size > 0 else 100))
+
+
+def test_a_key_file_has_no_more_recipients_than_a_header_has_room_for() -> None:
+    recipients = [make_identity()[1] for _ in range(MAX_RECIPIENTS)]
+    identity = make_key().identities[0]
+    key = parse_keys("\n".join([identity, *recipients[1:]]), "test").with_signing_key(bytes(32))
+    assert open_object(key, NAME, key.seal(NAME, CONTENT)) == CONTENT
+    with pytest.raises(BackupError, match="more than 20 keys"):
+        parse_keys("\n".join([identity, *recipients]), "test")
 
 
 def test_every_changed_byte_is_found() -> None:

@@ -1,11 +1,14 @@
 """What somebody can do who may write to the store and knows the recipient: nothing of theirs is restored."""
 
+import gc
 import gzip
 import hashlib
 import io
 import os
 import tarfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -18,9 +21,9 @@ from tests.rows import each_row
 from merchant_wallet.base.db import connect_sync
 from merchant_wallet.postgres.backups.base import Manifest
 from merchant_wallet.postgres.backups.catalogue import DATA, BaseBackup, read_catalogue
-from merchant_wallet.postgres.backups.encryption import BackupKey
+from merchant_wallet.postgres.backups.encryption import BackupKey, Reader
 from merchant_wallet.postgres.backups.errors import BackupError
-from merchant_wallet.postgres.backups.fetching import HISTORY_BYTES, Fetcher
+from merchant_wallet.postgres.backups.fetching import HISTORY_BYTES, Fetcher, Say
 from merchant_wallet.postgres.backups.names import SEGMENT_BYTES, Completed, Fork, WalPart
 from merchant_wallet.postgres.backups.stores import FolderStore
 from merchant_wallet.postgres.programs import Programs
@@ -95,7 +98,8 @@ def test_a_forged_back_up_is_refused_and_brings_no_settings_even_if_a_person_acc
         },
     )
 
-    with pytest.raises(BackupError, match=r"complete.*has no signature.*or by somebody else"):
+    said = r"complete.*has no signature.*or by somebody else.*`--unauthenticated` restores"
+    with pytest.raises(BackupError, match=said):
         place.restore("refused")
     assert not (place.root / "refused/postgres").exists()
     restored = place.restore("accepted", place.key.without_authentication())
@@ -108,10 +112,39 @@ def test_a_forged_back_up_is_refused_and_brings_no_settings_even_if_a_person_acc
         connect_sync(f"postgresql:///postgres?host={socket['host']}&port={socket['port']}&user=postgres")
 
 
+class Counting(FolderStore):
+    """A folder that counts what is read of its objects."""
+
+    read_bytes = 0
+
+    @contextmanager
+    def read(self, name: str) -> Iterator[Reader]:
+        with super().read(name) as source:
+            counted = Counted(source)
+            try:
+                yield counted
+            finally:
+                self.read_bytes += counted.read_bytes
+
+
+class Counted:
+    """Counts what is read of a source."""
+
+    def __init__(self, source: Reader) -> None:
+        self._source = source
+        self.read_bytes = 0
+
+    def read(self, size: int = -1, /) -> bytes:
+        found = self._source.read(size)
+        self.read_bytes += len(found)
+        return found
+
+
 class Forged:
     """A store that somebody fills, and what the installation makes of it."""
 
     def __init__(self, root: Path) -> None:
+        self.root = root
         self.key = make_key()
         self.store = FolderStore(root / "store")
         self.target = root / "target"
@@ -129,19 +162,19 @@ class Forged:
         made = manifest or Manifest(hashlib.sha256(packed).hexdigest(), len(archive))
         self.put(f"{FOLDER}/{COMPLETED.name}", msgspec.json.encode(made))
 
-    def fetch_base(self, key: BackupKey | None = None) -> list[str]:
+    def fetch_base(self, key: BackupKey | None = None, say: Say = lambda _: None) -> list[str]:
         """Unpack the base back-up. Returns what is there then."""
-        self._make_fetcher(key).fetch_base(BASE, self.target)
+        self._make_fetcher(key, say).fetch_base(BASE, self.target)
         return sorted(path.name for path in self.target.iterdir())
 
-    def fetch_wal(self, key: BackupKey | None = None) -> list[str]:
+    def fetch_wal(self, key: BackupKey | None = None, base: BaseBackup = BASE) -> list[str]:
         """Get all WAL. Returns what is there then."""
         found = read_catalogue(self.store, SYSTEM)
-        self._make_fetcher(key).fetch_wal(found, BASE, self.target / "pg_wal", self.target)
+        self._make_fetcher(key).fetch_wal(found, base, self.target / "pg_wal", self.target)
         return sorted(path.name for path in self.target.iterdir())
 
-    def _make_fetcher(self, key: BackupKey | None) -> Fetcher:
-        return Fetcher(self.store, key or self.key, Programs(Path(), None, keep_search=False), lambda _: None)
+    def _make_fetcher(self, key: BackupKey | None, say: Say = lambda _: None) -> Fetcher:
+        return Fetcher(self.store, key or self.key, Programs(Path(), None, keep_search=False), say)
 
 
 @pytest.fixture
@@ -186,6 +219,37 @@ def test_an_archive_is_what_its_signed_manifest_says(forged: Forged) -> None:
         forged.fetch_base()
 
 
+def test_what_follows_an_archive_is_read_no_further_than_its_manifest_says(forged: Forged) -> None:
+    archive = pack(name_member("PG_VERSION"), content=b"18\n")
+    forged.put_base(archive)
+    data = f"{FOLDER}/{DATA}"
+    forged.store.put(data, seal_unsigned(forged.key, data, gzip.compress(archive) + bytes(20 * 2**20)))
+    forged.store = counting = Counting(forged.root / "store")
+    with pytest.raises(BackupError, match="longer than its manifest says"):
+        forged.fetch_base()
+    assert counting.read_bytes < 4 * 2**20
+
+
+def test_members_of_an_archive_are_forgotten_when_they_are_unpacked(forged: Forged) -> None:
+    kept = []
+
+    def say(text: str) -> None:
+        kept.append(sum(isinstance(each, tarfile.TarInfo) for each in gc.get_objects()))
+
+    before = sum(isinstance(each, tarfile.TarInfo) for each in gc.get_objects())
+    names = [f"{number}" for number in range(20)]
+    forged.put_base(pack(*[name_member(name, tarfile.DIRTYPE) for name in names]))
+    forged.fetch_base(say=say)
+    assert len(kept) == len(names)
+    assert kept[-1] - before <= 3
+
+
+def test_a_folder_comes_once_in_an_archive(forged: Forged) -> None:
+    forged.put_base(pack(*[name_member("base", tarfile.DIRTYPE)] * 2))
+    with pytest.raises(BackupError, match="File exists"):
+        forged.fetch_base()
+
+
 def test_an_archive_grows_no_longer_than_its_manifest_says(forged: Forged) -> None:
     archive = pack(name_member("PG_VERSION"), content=bytes(100_000))
     forged.put_base(archive, Manifest(hashlib.sha256(gzip.compress(archive)).hexdigest(), 99_999))
@@ -217,8 +281,11 @@ def test_wal_of_another_installation_is_refused(forged: Forged) -> None:
     name = f"{SYSTEM}/wal/{PART.name}"
     other = forged.key.with_signing_key(os.urandom(32))
     forged.store.put(name, other.seal(name, gzip.compress(bytes(100))))
-    with pytest.raises(BackupError, match="signed with another master key"):
+    with pytest.raises(BackupError, match="signed with another master key") as refused:
         forged.fetch_wal()
+    assert f"{name} " in str(refused.value)
+    assert "Remove this object from the store" in str(refused.value)
+    assert "--unauthenticated" not in str(refused.value)
 
 
 def test_wal_of_another_timeline_takes_no_place_here(forged: Forged) -> None:
@@ -262,6 +329,25 @@ def test_what_is_not_followed_is_not_opened(forged: Forged) -> None:
     assert forged.fetch_wal() == [PART.segment, "00000003.history"]
     # PostgreSQL sees that the number is taken.
     assert (forged.target / "00000003.history").read_text() == "2\t0/32\tnot followed\n"
+
+
+def test_of_two_beginnings_of_a_timeline_the_one_that_is_followed_counts(forged: Forged) -> None:
+    text = "1\t0/12C\tno recovery target specified\n"
+    forged.put(f"{SYSTEM}/history/{FORK.name}", text.encode())
+    for other in (FORK._replace(position=1), FORK._replace(position=2**40)):
+        forged.store.put(f"{SYSTEM}/history/{other.name}", b"forged")
+    assert forged.fetch_wal() == ["00000002.history"]
+    assert (forged.target / "00000002.history").read_text() == text
+
+
+def test_the_history_of_a_base_back_ups_own_timeline_is_in_it(forged: Forged) -> None:
+    text = "1\t0/10\tno recovery target specified\n"
+    base = replace(BASE, completed=COMPLETED._replace(timeline=2))
+    forged.store.put(f"{SYSTEM}/history/{FORK._replace(position=16).name}", b"forged")
+    (forged.target / "pg_wal").mkdir()
+    (forged.target / "pg_wal/00000002.history").write_text(text)
+    assert "00000002.history" in forged.fetch_wal(base=base)
+    assert (forged.target / "00000002.history").read_text() == text
 
 
 def test_links_and_pipes_in_the_store_are_no_objects(forged: Forged, tmp_path: Path) -> None:

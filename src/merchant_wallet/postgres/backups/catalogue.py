@@ -44,11 +44,15 @@ class StoredWal:
 
 @dataclass(frozen=True, slots=True)
 class WalEnd:
-    """Where the WAL after a base back-up ends, and when its last part was stored."""
+    """Where the WAL after a base back-up ends, and when its last part was stored.
+
+    `fork` is where its timeline began. None: the base back-up is of that timeline.
+    """
 
     timeline: int
     position: int
     stored_ms: int
+    fork: Fork | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +75,7 @@ class Catalogue:
         timeline, position = base.completed.timeline, base.completed.end
         begun, stored_ms = position, base.completed.ended_ms
         followed: dict[int, int] = {}
+        newest: Fork | None = None
         while True:
             for stored in self._ordered(timeline):
                 if stored.part.start <= position < stored.part.end:
@@ -80,7 +85,7 @@ class Catalogue:
             ]
             if not later:
                 followed[timeline] = position
-                return WalEnd(timeline, position, stored_ms), followed
+                return WalEnd(timeline, position, stored_ms, newest), followed
             newest = max(later)
             followed[timeline] = newest.position
             timeline, position, begun = newest.timeline, newest.position, newest.position

@@ -7,6 +7,7 @@ Rules:
   name and content (HMAC-SHA256), by a key that is derived from the installation's master key. An object
   without the right signature is refused.
 - A base back-up is too long for that. Its signed manifest has its digest (`base.Manifest`).
+- An object whose header does not end early, or that is longer than it may be, is read no further.
 - The key file has identities (`AGE-SECRET-KEY-1…`), which open, or recipients (`age1…`), which only seal.
   Only its owner may read it.
 """
@@ -18,11 +19,19 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from merchant_wallet.postgres.backups.errors import BackupError
+from merchant_wallet.postgres.backups.errors import BackupError, UnauthenticObject, UnusableObject
 
 IDENTITY: Final = "AGE-SECRET-KEY-"
 RECIPIENT: Final = "age1"
 MAX_HEAD_BYTES: Final = 512
+HEADER: Final = b"age-encryption.org/v1\n"
+HEADER_END: Final = b"\n--- "
+HEADER_BYTES: Final = 4096
+"""The library reads an age header byte by byte, and parses all of it again for each. So it must end early."""
+MAX_RECIPIENTS: Final = 20
+"""Each takes about 100 bytes of the header."""
+SEALED_OVERHEAD_BYTES: Final = 2**17
+"""More than what age and our head add to an object that is opened in memory: 16 bytes for each 64 KiB."""
 SIGNING_KEY: Final = "back-up"
 """The label that derives the signing key from the master key."""
 SIGNED: Final = b"merchant-wallet back-up 1\n"
@@ -91,14 +100,14 @@ class BackupKey:
         recipients = [age.x25519.Recipient.from_str(text) for text in self.recipients]
         guarded = _Guarded(source)
         try:
-            age.encrypt_io(_Headed(head, guarded), target, recipients)
+            age.encrypt_io(_Prefixed(head.encode() + b"\n", guarded), target, recipients)
         except (age.EncryptError, OSError) as error:
             raise guarded.error or BackupError(f"{name} can't be encrypted: {error}") from error
 
     def open(self, name: str, source: Reader, most_bytes: int) -> bytes:
         """The content of a signed object. Raises BackupError, also if it is longer than `most_bytes`."""
         content = _Bounded(name, most_bytes)
-        signature = self.open_stream(name, source, content)
+        signature = self.open_stream(name, _BoundedReader(name, source, most_bytes), content)
         found = content.getvalue()
         if self.is_authenticating:
             self._require_signature(name, signature, found)
@@ -117,11 +126,14 @@ class BackupKey:
                 "the file that has it in WALLET_BACKUP_KEY_FILE."
             )
         identities = [age.x25519.Identity.from_str(text) for text in self.identities]
-        guarded, checked = _Guarded(source), _HeadChecked(name, target)
+        begin = _read_begin(source)
+        if not begin.startswith(HEADER) or HEADER_END not in begin:
+            raise UnusableObject(f"{name} is damaged, cut or no back-up: it has no age header.")
+        guarded, checked = _Guarded(_Prefixed(begin, source)), _HeadChecked(name, target)
         try:
             age.decrypt_io(guarded, checked, identities)
         except (age.DecryptError, OSError) as error:
-            raise guarded.error or checked.error or BackupError(_explain(name, error)) from error
+            raise guarded.error or checked.error or UnusableObject(_explain(name, error)) from error
         checked.finish()
         return checked.signature
 
@@ -135,21 +147,28 @@ class BackupKey:
 
     def _require_signature(self, name: str, signature: str, content: bytes) -> None:
         if not signature:
-            raise BackupError(f"{name} has no signature: it was made before back-ups were signed, {_FORGED}")
+            raise UnauthenticObject(
+                f"{name} has no signature: it was made before back-ups were signed, or by somebody else who "
+                "can write to the store."
+            )
         if not hmac.compare_digest(signature.encode(), self._sign(name, content).encode()):
-            raise BackupError(f"{name} was signed with another master key, {_FORGED}")
-
-
-_FORGED: Final = (
-    "or by somebody else who can write to the store. Use another back-up, and find out who made this one. "
-    "If you know it, `--unauthenticated` restores it all the same: whoever made it can run commands here."
-)
+            raise UnauthenticObject(
+                f"{name} was signed with another master key, or by somebody else who can write to the store."
+            )
 
 
 def _explain(name: str, error: Exception) -> str:
     if "No matching keys" in str(error):
-        return f"{name} was encrypted for another key: name the right file in WALLET_BACKUP_KEY_FILE."
-    return f"{name} is damaged, cut or no back-up ({error}). Use an older back-up: `backup list` shows them."
+        return f"{name} was encrypted for another key: is WALLET_BACKUP_KEY_FILE the right file?"
+    return f"{name} is damaged, cut or no back-up ({error})."
+
+
+def _read_begin(source: Reader) -> bytes:
+    """The first bytes of an object, which have its header."""
+    begin = b""
+    while len(begin) < HEADER_BYTES and (content := source.read(HEADER_BYTES - len(begin))):
+        begin += content
+    return begin
 
 
 def load_age() -> Any:
@@ -187,6 +206,8 @@ def parse_keys(text: str, place: str) -> BackupKey:
             f"{place} is no key file: each line is an identity (AGE-SECRET-KEY-1...) or a recipient "
             "(age1...). `merchant-wallet backup key FILE` makes one."
         )
+    if len(lines) > MAX_RECIPIENTS:
+        raise BackupError(f"{place} has more than {MAX_RECIPIENTS} keys: an object has no room for more.")
     identities = tuple(line for line in lines if line.startswith(IDENTITY))
     try:
         own = [str(age.x25519.Identity.from_str(text).to_public()) for text in identities]
@@ -197,18 +218,40 @@ def parse_keys(text: str, place: str) -> BackupKey:
     return BackupKey(tuple(dict.fromkeys([*own, *named])), identities)
 
 
-class _Headed:
-    """The head's line, then the content."""
+class _Prefixed:
+    """Some bytes, then what the source has."""
 
-    def __init__(self, head: str, source: Reader) -> None:
-        self._head = head.encode() + b"\n"
+    def __init__(self, prefix: bytes, source: Reader) -> None:
+        self._prefix = prefix
         self._source = source
 
     def read(self, size: int = -1, /) -> bytes:
-        if self._head:
-            head, self._head = self._head, b""
-            return head
+        if self._prefix:
+            size = len(self._prefix) if size < 0 else size
+            found, self._prefix = self._prefix[:size], self._prefix[size:]
+            return found
         return self._source.read(size)
+
+
+class _BoundedReader:
+    """A sealed object, up to the length that its content may have."""
+
+    def __init__(self, name: str, source: Reader, most_bytes: int) -> None:
+        self._name = name
+        self._source = source
+        self._most_bytes = most_bytes
+        self._left = most_bytes + SEALED_OVERHEAD_BYTES
+
+    def read(self, size: int = -1, /) -> bytes:
+        found = self._source.read(self._left + 1 if size < 0 else min(size, self._left + 1))
+        self._left -= len(found)
+        if self._left < 0:
+            raise UnusableObject(_describe_excess(self._name, self._most_bytes))
+        return found
+
+
+def _describe_excess(name: str, most_bytes: int) -> str:
+    return f"{name} has more than {most_bytes} bytes: it was not made by `backup`."
 
 
 class _Bounded(io.BytesIO):
@@ -221,9 +264,7 @@ class _Bounded(io.BytesIO):
 
     def write(self, content: Any, /) -> int:
         if self.tell() + len(content) > self._most_bytes:
-            raise BackupError(
-                f"{self._name} has more than {self._most_bytes} bytes: it was not made by `backup`."
-            )
+            raise UnusableObject(_describe_excess(self._name, self._most_bytes))
         return super().write(content)
 
 
@@ -275,9 +316,8 @@ class _HeadChecked:
     def _read_head(self, head: bytes) -> None:
         name, _, signature = head[:MAX_HEAD_BYTES].decode(errors="replace").partition(" ")
         if name != self._name:
-            raise BackupError(
-                f"{self._name} contains another object, {name}: "
-                "somebody has renamed or replaced it. Use another back-up."
+            raise UnusableObject(
+                f"{self._name} contains another object, {name}: somebody has renamed or replaced it."
             )
         self.signature = signature
 

@@ -11,3 +11,11 @@ class StoreAway(BackupError):
 
 class ObjectGone(StoreAway):
     """An object of a list is not there any more: what it contained is in another one, or was removed."""
+
+
+class UnusableObject(BackupError):
+    """An object is not what this installation stores under such a name. The reader says what to do."""
+
+
+class UnauthenticObject(UnusableObject):
+    """An object has no signature of this installation's master key."""

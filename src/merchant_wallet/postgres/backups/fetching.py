@@ -3,7 +3,7 @@
 Rules:
 - Nothing is used before it was authenticated: an object of WAL or history as a whole, the archive of a base
   back-up at its end, by the digest in its signed manifest.
-- Nothing grows beyond what its name or its manifest says.
+- Nothing grows beyond what its name or its manifest says. Memory does not grow with what an archive has.
 - An archive has files and folders below its own. A link, a path to another place or a table space is refused.
 - Files that tell a server what to do are left out (`LEFT_OUT`): ours take their place.
 """
@@ -27,7 +27,12 @@ from merchant_wallet.postgres.backups import catalogue, names
 from merchant_wallet.postgres.backups.base import GZIP_WINDOW, Manifest
 from merchant_wallet.postgres.backups.catalogue import BaseBackup, Catalogue, StoredWal
 from merchant_wallet.postgres.backups.encryption import BackupKey
-from merchant_wallet.postgres.backups.errors import BackupError, ObjectGone
+from merchant_wallet.postgres.backups.errors import (
+    BackupError,
+    ObjectGone,
+    UnauthenticObject,
+    UnusableObject,
+)
 from merchant_wallet.postgres.backups.names import SEGMENT_BYTES, Fork
 from merchant_wallet.postgres.backups.stores import Store
 from merchant_wallet.postgres.cluster import SETTINGS_FILES, give
@@ -35,6 +40,7 @@ from merchant_wallet.postgres.programs import Programs
 
 LIST_TRIES: Final = 20
 COPY_BYTES: Final = 2**20
+PACKED_READ_BYTES: Final = 2**16
 LEFT_OUT: Final = frozenset(
     {*SETTINGS_FILES, "recovery.signal", "standby.signal", "postmaster.pid", "postmaster.opts"}
 )
@@ -45,6 +51,18 @@ HISTORY_BYTES: Final = 2**16
 """A line for each restore there ever was."""
 WAL_BYTES: Final = SEGMENT_BYTES + 2**16
 """A compressed segment. One that can't be compressed becomes a little longer."""
+
+PACKED_OVERHEAD_BYTES: Final = 2**20
+"""More than gzip adds to what it can't compress, beside a thousandth."""
+TOO_LONG: Final = "The archive is longer than its manifest says."
+OTHER_BASE: Final = "Use another back-up"
+ACCEPT: Final = (
+    "If you know it, `--unauthenticated` restores it all the same: whoever made it can run commands here."
+)
+REMOVE: Final = (
+    "Remove this object from the store, keep a copy to find out who made it, and restore again: the rest is "
+    "restored without it."
+)
 
 Say = Callable[[str], None]
 
@@ -62,7 +80,7 @@ def require_authentic(store: Store, key: BackupKey, base: BaseBackup) -> Manifes
     try:
         return msgspec.json.decode(content, type=Manifest)
     except msgspec.MsgspecError as error:
-        raise BackupError(f"{name} is no manifest ({error}). Use another back-up.") from error
+        raise UnusableObject(f"{name} is no manifest ({error}).") from error
 
 
 class Fetcher:
@@ -76,22 +94,33 @@ class Fetcher:
 
     def fetch_base(self, base: BaseBackup, target: Path) -> None:
         """Unpack the files of a base back-up into an empty folder. Raises BackupError."""
+        try:
+            self._fetch_base(base, target)
+        except UnauthenticObject as error:
+            raise BackupError(f"{error} {OTHER_BASE}, and find out who made this one. {ACCEPT}") from error
+        except UnusableObject as error:
+            raise BackupError(f"{error} {OTHER_BASE}: `backup list` shows them.") from error
+
+    def _fetch_base(self, base: BaseBackup, target: Path) -> None:
         manifest = require_authentic(self._store, self._key, base)
         name = f"{base.folder}/{catalogue.DATA}"
+        most_bytes = None if manifest is None else manifest.archive_bytes
         with self._decrypted(name) as stream:
-            archive = _Digested(stream)
-            self._unpack_all(archive, target, manifest)
+            packed = _Digested(stream, most_bytes)
+            self._unpack_all(_Unzipped(packed), target, most_bytes)
             # Only the end of the stream shows that nothing was cut.
-            while archive.read(COPY_BYTES):
+            while packed.read(COPY_BYTES):
                 pass
-        if manifest is not None and archive.digest() != manifest.sha256:
-            raise BackupError(f"{name} is not what its manifest says: it was replaced. Use another back-up.")
+        if manifest is not None and packed.digest() != manifest.sha256:
+            raise UnusableObject(f"{name} is not what its manifest says: it was replaced.")
 
-    def _unpack_all(self, source: "_Digested", target: Path, manifest: Manifest | None) -> None:
-        with tarfile.open(fileobj=source, mode="r|gz", tarinfo=_Member) as archive:
+    def _unpack_all(self, source: "_Unzipped", target: Path, most_bytes: int | None) -> None:
+        with tarfile.open(fileobj=source, mode="r|", bufsize=COPY_BYTES, tarinfo=_Member) as archive:
             for done, member in enumerate(archive):
-                if manifest is not None and member.offset_data + member.size > manifest.archive_bytes:
-                    raise BackupError("The archive is longer than its manifest says. Use another back-up.")
+                # It keeps every member that it has read.
+                archive.members.clear()  # type: ignore[attr-defined] # Not in its types.
+                if most_bytes is not None and member.offset_data + member.size > most_bytes:
+                    raise UnusableObject(TOO_LONG)
                 self._unpack(archive, member, target)
                 self._say(f"unpacking the back-up: {count_of(done, 'file')}")
 
@@ -107,7 +136,7 @@ class Fetcher:
         if str(name) == TABLE_SPACES and member.size:
             raise BackupError("The back-up has table spaces, which a database of `up` has not: move them in.")
         if member.isdir():
-            path.mkdir(mode=0o700, exist_ok=True)
+            path.mkdir(mode=0o700)
         else:
             source = archive.extractfile(member)
             assert source is not None
@@ -122,12 +151,14 @@ class Fetcher:
         failures: list[Exception] = []
 
         def decrypt() -> None:
-            with os.fdopen(write_end, "wb") as target:
-                try:
-                    with self._store.read(name) as source:
-                        self._key.open_stream(name, source, target)
-                except Exception as error:
-                    failures.append(error)
+            try:
+                with os.fdopen(write_end, "wb") as target, self._store.read(name) as source:
+                    self._key.open_stream(name, source, target)
+            except BrokenPipeError:
+                # The reader has refused the archive, and says why.
+                pass
+            except Exception as error:
+                failures.append(error)
 
         thread = threading.Thread(target=decrypt, daemon=True)
         thread.start()
@@ -136,7 +167,7 @@ class Fetcher:
                 yield stream
         except (tarfile.TarError, EOFError, OSError, ValueError) as error:
             thread.join()
-            raise failures[0] if failures else BackupError(f"{name} is damaged: {error}") from error
+            raise failures[0] if failures else UnusableObject(f"{name} is damaged: {error}.") from error
         thread.join()
         if failures:
             raise failures[0]
@@ -158,6 +189,13 @@ class Fetcher:
         raise BackupError("The store's WAL changes faster than it can be read: try again later.")
 
     def _fetch_wal(self, found: Catalogue, base: BaseBackup, base_wal: Path, target: Path) -> None:
+        try:
+            self._fetch_needed(found, base, base_wal, target)
+        except UnusableObject as error:
+            # The base back-up was right, so only this object is wrong.
+            raise BackupError(f"{error} {REMOVE}") from error
+
+    def _fetch_needed(self, found: Catalogue, base: BaseBackup, base_wal: Path, target: Path) -> None:
         needed = found.list_needed(base)
         for done, stored in enumerate(needed):
             self._say(f"fetching WAL: {done} of {len(needed)} objects")
@@ -165,15 +203,17 @@ class Fetcher:
             if not stored.part.is_whole and not path.exists() and in_base.exists():
                 self._write(path, in_base.read_bytes(), 0)
             self._add_part(stored, target)
-        timeline = found.find_end(base).timeline
-        for fork in found.forks:
-            # Of a timeline that is not followed PostgreSQL only sees that its number is taken.
-            content = (
-                self._open_history(f"{found.system}/{catalogue.HISTORY}/{fork.name}", fork)
-                if fork.timeline == timeline
-                else names.format_history(fork).encode()
-            )
-            self._write(target / f"{fork.timeline:08X}.history", content, 0)
+        end = found.find_end(base)
+        # Of a timeline that is not followed PostgreSQL only sees that its number is taken.
+        histories = {fork.file: names.format_history(fork).encode() for fork in found.forks}
+        own = base_wal / names.name_history(end.timeline)
+        if end.fork is not None:
+            histories[end.fork.file] = self._open_history(found.system, end.fork)
+        elif own.exists():
+            # A base back-up has the history of its own timeline.
+            histories[own.name] = own.read_bytes()
+        for file, content in histories.items():
+            self._write(target / file, content, 0)
 
     def _add_part(self, stored: StoredWal, target: Path) -> None:
         name, size = stored.object.name, stored.part.end - stored.part.start
@@ -181,19 +221,20 @@ class Fetcher:
         try:
             content = unpacking.decompress(self._open(name, WAL_BYTES), size + 1)
         except zlib.error as error:
-            raise BackupError(f"{name} is damaged: {error}.") from error
+            raise UnusableObject(f"{name} is damaged: {error}.") from error
         if len(content) != size or not unpacking.eof:
-            raise BackupError(f"{name} does not contain what its name says.")
+            raise UnusableObject(f"{name} does not contain what its name says.")
         self._write(target / stored.part.segment, content, stored.part.start % SEGMENT_BYTES, SEGMENT_BYTES)
 
-    def _open_history(self, name: str, fork: Fork) -> bytes:
+    def _open_history(self, system: str, fork: Fork) -> bytes:
+        name = f"{system}/{catalogue.HISTORY}/{fork.name}"
         content = self._open(name, HISTORY_BYTES)
         try:
             is_right = names.read_history(content.decode(), fork.timeline) == fork
         except (ValueError, IndexError):
             is_right = False
         if not is_right:
-            raise BackupError(f"{name} does not contain what its name says.")
+            raise UnusableObject(f"{name} does not contain what its name says.")
         return content
 
     def _open(self, name: str, most_bytes: int) -> bytes:
@@ -201,7 +242,8 @@ class Fetcher:
             return self._key.open(name, source, most_bytes)
 
     def _write(self, path: Path, content: bytes, offset: int, size: int = 0) -> None:
-        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), "wb") as file:
+        mode = os.O_WRONLY | os.O_CREAT | (0 if size else os.O_TRUNC)
+        with os.fdopen(os.open(path, mode, 0o600), "wb") as file:
             if size:
                 # What was not stored yet is zero, which PostgreSQL takes for the end of the WAL.
                 file.truncate(size)
@@ -224,18 +266,42 @@ class _Member(tarfile.TarInfo):
         return found
 
 
-class _Digested(io.RawIOBase):
-    """A stream, and the SHA-256 of what was read of it."""
+class _Digested:
+    """A packed archive, and the SHA-256 of what was read of it. It fails soon after `most_bytes`."""
 
-    def __init__(self, stream: IO[bytes]) -> None:
-        super().__init__()
+    def __init__(self, stream: IO[bytes], most_bytes: int | None) -> None:
         self._stream = stream
         self._sha256 = hashlib.sha256()
+        self._left = None if most_bytes is None else most_bytes + most_bytes // 1000 + PACKED_OVERHEAD_BYTES
 
-    def read(self, size: int = -1, /) -> bytes:
+    def read(self, size: int) -> bytes:
         content = self._stream.read(size)
         self._sha256.update(content)
+        if self._left is not None:
+            self._left -= len(content)
+            if self._left < 0:
+                raise UnusableObject(TOO_LONG)
         return content
 
     def digest(self) -> str:
         return self._sha256.hexdigest()
+
+
+class _Unzipped(io.RawIOBase):
+    """What a packed archive contains. What follows the end of its gzip is not read."""
+
+    def __init__(self, packed: _Digested) -> None:
+        super().__init__()
+        self._packed = packed
+        self._unpacking = zlib.decompressobj(GZIP_WINDOW)
+
+    def read(self, size: int = -1, /) -> bytes:
+        while not self._unpacking.eof:
+            packed = self._unpacking.unconsumed_tail or self._packed.read(PACKED_READ_BYTES)
+            try:
+                content = self._unpacking.decompress(packed, max(size, 0))
+            except zlib.error as error:
+                raise UnusableObject(f"The archive is damaged: {error}.") from error
+            if content or not packed:
+                return content
+        return b""

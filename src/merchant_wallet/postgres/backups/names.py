@@ -82,10 +82,20 @@ class Fork(NamedTuple):
         """The object's name below `history/`."""
         return f"{self.timeline}.{self.parent}.{self.position:016x}{SUFFIX}"
 
+    @property
+    def file(self) -> str:
+        """PostgreSQL's name of the history file."""
+        return name_history(self.timeline)
+
 
 def name_segment(timeline: int, number: int) -> str:
     """PostgreSQL's name of a segment."""
     return f"{timeline:08X}{number // SEGMENTS_PER_ID:08X}{number % SEGMENTS_PER_ID:08X}"
+
+
+def name_history(timeline: int) -> str:
+    """PostgreSQL's name of a timeline's history file."""
+    return f"{timeline:08X}.history"
 
 
 def is_system(name: str) -> bool:

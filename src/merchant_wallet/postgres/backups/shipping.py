@@ -164,7 +164,7 @@ class Shipper:
         """Store where this timeline began, which a restore needs to follow it. None for the first one."""
         if self._timeline == FIRST_TIMELINE:
             return None
-        text = (self._wal / f"{self._timeline:08X}.history").read_bytes()
+        text = (self._wal / names.name_history(self._timeline)).read_bytes()
         fork = names.read_history(text.decode(), self._timeline)
         name = f"{self._system}/{catalogue.HISTORY}/{fork.name}"
         others = [
