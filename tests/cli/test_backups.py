@@ -10,16 +10,19 @@ from typing import Any
 import msgspec
 import pytest
 from tests.cli.conftest import clean_environment
+from tests.rows import each_row
 from typer.testing import CliRunner
 
 from merchant_wallet.base.config import load_settings
-from merchant_wallet.cli.backup_checks import find_newest, judge_base, judge_shipping
+from merchant_wallet.base.settings import Settings
+from merchant_wallet.cli.backup_checks import find_newest, judge_base, judge_fault, judge_shipping
 from merchant_wallet.cli.program import app
 from merchant_wallet.merchants.keys import Keyring
 from merchant_wallet.postgres.backups.base import Manifest
 from merchant_wallet.postgres.backups.encryption import SIGNING_KEY, read_key_file
 from merchant_wallet.postgres.backups.names import Completed
 from merchant_wallet.postgres.backups.stores import FolderStore
+from merchant_wallet.processes.wal_shipping import find_authenticating_key
 
 STARTS = (1, 3, 4)
 
@@ -75,37 +78,101 @@ def test_pruning_keeps_the_newest(tmp_path: Path) -> None:
     assert run("backup", "prune", "--keep", "0", status=2, backup_url=tmp_path / "store")
 
 
-def test_pruning_and_doctor_with_the_keys_count_only_back_ups_that_are_authentic(tmp_path: Path) -> None:
-    store = tmp_path / "store"
-    fill(store)
-    run("backup", "key", tmp_path / "backup.key")
-    keys = read_key_file(tmp_path / "backup.key").with_signing_key(Keyring(b"\xab" * 32).derive(SIGNING_KEY))
-    for number in STARTS[:2]:
-        [complete] = [
-            found.name
-            for found in FolderStore(store).list_objects(f"7/base/2026010{number}T000000Z")
-            if "complete" in found.name
-        ]
-        FolderStore(store).put(complete, keys.seal(complete, msgspec.json.encode(Manifest("", 1))))
-    named: dict[str, Any] = {
-        "backup_url": store,
-        "backup_key_file": tmp_path / "backup.key",
-        "master_key": "ab" * 32,
-    }
+def sign(folder: Path, *numbers: int) -> dict[str, Any]:
+    """Sign some base back-ups of a store. Returns the settings that lead to the keys."""
+    store, file = FolderStore(folder), folder.parent / "backup.key"
+    run("backup", "key", file)
+    keys = read_key_file(file).with_signing_key(Keyring(b"\xab" * 32).derive(SIGNING_KEY))
+    for number in numbers:
+        objects = store.list_objects(f"7/base/2026010{number}T000000Z")
+        [complete] = [found.name for found in objects if "complete" in found.name]
+        store.put(complete, keys.seal(complete, msgspec.json.encode(Manifest("", 1))))
+    return {"backup_url": folder, "backup_key_file": file, "master_key": "ab" * 32}
 
-    environment = {f"WALLET_{name.upper()}": str(value) for name, value in named.items()}
-    newest, fault = find_newest(load_settings(environment))
-    assert newest is not None
-    assert judge_base(60, fault).advice == "run `backup create`"
-    assert "7/base/20260104T000000Z/complete" in fault
-    del environment["WALLET_MASTER_KEY"]
-    environment["WALLET_DATA"] = str(tmp_path / "data")
-    assert find_newest(load_settings(environment)) == (newest, "")
 
+def load(named: dict[str, Any]) -> Settings:
+    """The settings of a program with these variables."""
+    return load_settings({f"WALLET_{name.upper()}": str(value) for name, value in named.items()})
+
+
+def test_pruning_with_the_keys_counts_only_back_ups_that_are_authentic(tmp_path: Path) -> None:
+    fill(tmp_path / "store")
+    named = sign(tmp_path / "store", *STARTS[:2])
     told = run("backup", "prune", "--keep", "1", "--json", **named)
     assert json.loads(told.stdout) == {"kept": ["20260103T000000Z"], "removedObjects": 2}
     assert "Not counted: 7/base/20260104T000000Z/" in told.stderr
-    assert json.loads(run("backup", "prune", "--keep", "2", "--json", **named).stdout)["removedObjects"] == 0
+    assert "--unauthenticated" not in told.stderr
+
+
+@each_row(
+    ("signed", "keep", "said"),
+    [((4,), 2, "1 back-up can be counted, and 2 are to be kept"), ((), 1, "0 back-ups can be counted")],
+)
+def test_pruning_removes_nothing_while_fewer_than_it_keeps_are_authentic(
+    tmp_path: Path, signed: tuple[int, ...], keep: int, said: str
+) -> None:
+    # After the upgrade that brought signatures, or with another master key.
+    store = tmp_path / f"store{keep}" / "store"
+    store.parent.mkdir()
+    fill(store)
+    before = FolderStore(store).list_objects()
+    named = sign(store, *signed)
+    told = run("backup", "prune", "--keep", keep, "--json", **named)
+    assert f"Nothing is removed: {said}" in told.stderr
+    assert json.loads(told.stdout)["removedObjects"] == 0
+    assert len(json.loads(told.stdout)["kept"]) == len(STARTS)
+    assert len(FolderStore(store).list_objects()) == len(before)
+
+
+def test_pruning_without_the_keys_refuses_a_back_up_that_is_dated_in_the_future(tmp_path: Path) -> None:
+    fill(tmp_path / "store")
+    for moment, ended_ms in (("99990101T000000Z", 1), ("20260105T000000Z", 253_402_300_799_999)):
+        name = f"7/base/{moment}/{Completed(1, 1, 2, ended_ms).name}"
+        for each in (f"7/base/{moment}/data.age", name):
+            FolderStore(tmp_path / "store").put(each, b"")
+        told = run("backup", "prune", "--keep", "1", status=1, backup_url=tmp_path / "store")
+        assert f"{moment} is dated in the future" in told.stderr
+        FolderStore(tmp_path / "store").delete([f"7/base/{moment}/data.age", name])
+    assert len(FolderStore(tmp_path / "store").list_objects()) == 2 * len(STARTS)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes another account")
+def test_an_account_that_can_not_read_the_keys_counts_names(tmp_path: Path) -> None:
+    fill(tmp_path / "store")
+    named = sign(tmp_path / "store", 3)
+    data = tmp_path / "data"
+    data.mkdir(mode=0o700)
+    for settings in (named, {**named, "master_key": "", "data": data}):
+        loaded = load({name: value for name, value in settings.items() if value})
+        os.seteuid(65_534)
+        try:
+            assert find_authenticating_key(loaded) is None
+        finally:
+            os.seteuid(0)
+
+
+def test_doctor_judges_the_newest_authentic_back_up_and_names_later_ones(tmp_path: Path) -> None:
+    fill(tmp_path / "store")
+    named = sign(tmp_path / "store", 1, 3)
+    # Its name ends after all others.
+    forged = f"7/base/20260104T000000Z/{Completed(1, 1, 2, 253_402_300_799_999).name}"
+    store = FolderStore(tmp_path / "store")
+    store.delete([found.name for found in store.list_objects("7/base/20260104T000000Z")])
+    for name in ("7/base/20260104T000000Z/data.age", forged):
+        store.put(name, b"")
+    newest, [fault] = find_newest(load(named))
+    assert newest is not None
+    assert newest.name == "20260103T000000Z"
+    assert fault.startswith(forged)
+    assert "--unauthenticated" not in fault
+    assert "remove it from the store" in str(judge_fault(fault).advice)
+    # Without the keys names count. That it is dated in the future is found all the same.
+    del named["master_key"]
+    named["data"] = tmp_path / "data"
+    newest, faults = find_newest(load(named))
+    assert newest is not None
+    assert (newest.name, faults) == ("20260104T000000Z", ())
+    assert judge_base(-1).word == "wrong"
 
 
 def test_a_store_of_several_databases_asks_which(tmp_path: Path) -> None:

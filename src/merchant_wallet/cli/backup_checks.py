@@ -1,9 +1,10 @@
 """What `doctor` says of back-ups: how far the stored WAL is behind, and how old the base back-up is."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from merchant_wallet.cli.backup_authenticity import MAX_NAMED, list_authentic
 from merchant_wallet.cli.findings import Finding
 
 if TYPE_CHECKING:
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 MAX_BEHIND_S: Final = 60
 MAX_AGE_S: Final = 8 * 86_400
 NAME: Final = "back-up"
+BASE: Final = "base back-up"
 
 
 async def check_backup(conn: Any, settings: "Settings") -> AsyncIterator[Finding]:
@@ -37,35 +39,30 @@ async def check_backup(conn: Any, settings: "Settings") -> AsyncIterator[Finding
     yield shipping
     if shipping.advice is None:
         try:
-            newest, fault = await asyncio.to_thread(find_newest, settings)
+            newest, faults = await asyncio.to_thread(find_newest, settings)
         except (BackupError, ConfigError) as error:
             hint = "make the store and its keys reachable from here, or run doctor where they are"
             yield Finding(NAME, str(error), hint)
             return
-        yield judge_base(None if newest is None else (now_ms() - newest.completed.ended_ms) // 1000, fault)
+        for fault in faults[:MAX_NAMED]:
+            yield judge_fault(fault)
+        yield judge_base(None if newest is None else (now_ms() - newest.completed.ended_ms) // 1000)
 
 
-def find_newest(settings: "Settings") -> "tuple[BaseBackup | None, str]":
-    """The newest base back-up, and why it is none of ours, if the keys are here that show it."""
+def find_newest(settings: "Settings") -> "tuple[BaseBackup | None, Sequence[str]]":
+    """The newest base back-up, and why later ones are not authentic, if the keys are here that show it."""
     from merchant_wallet.postgres.backups.catalogue import list_systems, read_catalogue
-    from merchant_wallet.postgres.backups.errors import BackupError, StoreAway
-    from merchant_wallet.postgres.backups.fetching import require_authentic
     from merchant_wallet.postgres.backups.stores import open_store
     from merchant_wallet.processes.wal_shipping import find_authenticating_key
 
     assert settings.backup_url is not None, "the caller has looked"
     store = open_store(settings.backup_url)
     bases = [base for system in list_systems(store)[0] for base in read_catalogue(store, system).bases]
-    newest = max(bases, key=lambda base: base.completed.ended_ms, default=None)
     key = find_authenticating_key(settings)
-    try:
-        if newest is not None and key is not None:
-            require_authentic(store, key, newest)
-    except StoreAway:
-        raise
-    except BackupError as error:
-        return newest, str(error)
-    return newest, ""
+    if key is None:
+        return max(bases, key=lambda base: base.completed.ended_ms, default=None), ()
+    found, faults = list_authentic(store, key, bases, 1)
+    return next(iter(found), None), faults
 
 
 def judge_shipping(behind_s: int | None) -> Finding:
@@ -77,13 +74,18 @@ def judge_shipping(behind_s: int | None) -> Finding:
     return Finding(NAME, text, None if behind_s <= MAX_BEHIND_S else look)
 
 
-def judge_base(age_s: int | None, fault: str = "") -> Finding:
-    """Judge the age of the newest base back-up, and who made it. None: there is none."""
-    name = "base back-up"
+def judge_base(age_s: int | None) -> Finding:
+    """Judge the age of the newest base back-up. None: there is none."""
     if age_s is None:
-        return Finding(name, "there is none, so the WAL restores nothing", "run `backup create`")
-    if fault:
-        return Finding(name, fault, "run `backup create`")
+        return Finding(BASE, "there is none, so the WAL restores nothing", "run `backup create`")
+    if age_s < 0:
+        return Finding(BASE, "the newest is dated in the future", "compare the clocks; look who made it")
     text = f"the newest is {age_s // 3600} h old"
     hint = "run `backup create` once a day or week: a restore replays all WAL since then"
-    return Finding(name, text, hint=hint if age_s > MAX_AGE_S else None)
+    return Finding(BASE, text, hint=hint if age_s > MAX_AGE_S else None)
+
+
+def judge_fault(fault: str) -> Finding:
+    """A base back-up that is not authentic, and newer than those that are."""
+    advice = "remove it from the store if you did not make it; a new one is made with `backup create`"
+    return Finding(BASE, fault, advice)

@@ -1,6 +1,5 @@
 """`backup`: base back-ups of the own PostgreSQL, what the store has, and restoring it."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -8,6 +7,7 @@ import typer
 
 from merchant_wallet.base.counted import count_of
 from merchant_wallet.cli import terminal
+from merchant_wallet.cli.backup_authenticity import choose_kept, note_strange
 from merchant_wallet.cli.failures import CANNOT_RUN, REFUSED, Failure
 from merchant_wallet.cli.journals import read_moment
 from merchant_wallet.cli.options import DataOption, JsonOption
@@ -24,8 +24,6 @@ app = typer.Typer(help="Back up the own PostgreSQL, and restore it to a moment."
 
 COLUMNS: Final = ("name", "endedMs", "storedBytes", "timeline", "restorableToMs")
 MEGABYTE: Final = 10**6
-MAX_STRANGE: Final = 20
-"""Strange names of a store that are shown."""
 NEVER_RESTORED: Final = "keys/signed.jsonl"
 
 NameOption = Annotated[
@@ -137,8 +135,9 @@ def prune(
 ) -> None:
     """Remove older base back-ups, and the WAL that only they need.
 
-    Every moment since the oldest back-up that is kept can still be restored. With the identity and the master
-    key only authentic back-ups are counted. Without them the names count, which others may have made.
+    Every moment since the oldest back-up that is kept can still be restored. Nothing is removed while there
+    are fewer than N. Give it the key file with the identity and the master key: then only authentic back-ups
+    are counted. Without them the names count, which others may have made.
 
     \b
     Example:
@@ -147,10 +146,10 @@ def prune(
     settings = read_settings(data)
     store = _open_store(settings)
     found = _read_catalogue(settings, store, system)
-    kept = _list_counted(settings, store, found, keep)
+    kept = choose_kept(settings, store, found, keep)
     superseded = found.list_superseded(kept)
     store.delete(superseded)
-    document = {"kept": [base.name for base in kept], "removedObjects": len(superseded)}
+    document = {"kept": [base.name for base in kept or found.bases], "removedObjects": len(superseded)}
     terminal.print_answer(document, as_json)
 
 
@@ -189,8 +188,8 @@ def restore(
     finally:
         progress.end()
     missing = _list_missing(settings)
-    told = {**_describe_restored(done), "authenticated": not unauthenticated, "missing": missing}
-    terminal.print_answer(told, as_json)
+    document = {**_describe_restored(done), "authenticated": not unauthenticated, "missing": missing}
+    terminal.print_answer(document, as_json)
     if not as_json:
         _note_next(settings, missing)
 
@@ -233,32 +232,6 @@ def verify(
         terminal.print_table(("merchantId", "ok", "entries", "headHash"), document["books"])
     if not document["ok"]:
         raise typer.Exit(REFUSED)
-
-
-def _list_counted(
-    settings: "Settings", store: "Store", found: "Catalogue", keep: int
-) -> Sequence["BaseBackup"]:
-    """The newest `keep` base back-ups: the authentic ones, if the keys that show it are here."""
-    from merchant_wallet.postgres.backups.errors import BackupError, StoreAway
-    from merchant_wallet.postgres.backups.fetching import require_authentic
-    from merchant_wallet.processes.wal_shipping import find_authenticating_key
-
-    keys = find_authenticating_key(settings)
-    if keys is None:
-        return found.bases[-keep:]
-    counted = []
-    for base in reversed(found.bases):
-        try:
-            require_authentic(store, keys, base)
-        except StoreAway:
-            raise
-        except BackupError as error:
-            terminal.note(f"Not counted: {error}")
-        else:
-            counted.append(base)
-        if len(counted) == keep:
-            break
-    return counted[::-1]
 
 
 def _spell_losses(document: dict[str, Any]) -> dict[str, Any]:
@@ -337,12 +310,7 @@ def _read_catalogue(settings: "Settings", store: "Store", system: str | None) ->
     if wanted not in systems:
         raise Failure("The store has no such back-ups. `merchant-wallet backup create` makes one.")
     found = read_catalogue(store, wanted)
-    # A name in a folder may be no UTF-8.
-    spelt = [name.encode(errors="backslashreplace").decode() for name in (*strange, *found.strange)]
-    for name in spelt[:MAX_STRANGE]:
-        terminal.note(f"Left out, no back-up has such a name: {name}")
-    if len(spelt) > MAX_STRANGE:
-        terminal.note(f"{len(spelt) - MAX_STRANGE} more names like these are left out.")
+    note_strange((*strange, *found.strange))
     return found
 
 

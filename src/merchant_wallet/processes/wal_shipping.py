@@ -134,17 +134,23 @@ def find_keyring(settings: Settings) -> Keyring:
 
 
 def find_authenticating_key(settings: Settings) -> BackupKey | None:
-    """The key that shows who made a back-up. None if its identity or the master key is not here.
+    """The key that shows who made a back-up. None if its identity or the master key can't be read here.
 
     Raises ConfigError.
     """
     if settings.backup_key_file is None:
         return None
-    _, key = open_destination(settings)
-    is_here = settings.master_key is not None or (settings.data / MASTER_KEY_FILE).exists()
-    if not key.identities or not is_here:
-        return None
-    return key.with_signing_key(find_keyring(settings).derive(SIGNING_KEY))
+    try:
+        _, key = open_destination(settings)
+        is_here = settings.master_key is not None or (settings.data / MASTER_KEY_FILE).exists()
+        if not key.identities or not is_here:
+            return None
+        return key.with_signing_key(find_keyring(settings).derive(SIGNING_KEY))
+    except (ConfigError, OSError) as error:
+        if isinstance(error.__cause__ or error, PermissionError):
+            # Another account than that of `up`.
+            return None
+        raise
 
 
 def remove_credentials(environment: Mapping[str, str]) -> dict[str, str]:

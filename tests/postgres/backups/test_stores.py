@@ -1,5 +1,6 @@
 """Objects in a folder and in a bucket of an S3-compatible server: whole or not at all, listed in order."""
 
+import os
 import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -8,7 +9,7 @@ import pytest
 from tests.rows import each_row
 
 from merchant_wallet.postgres.backups.errors import BackupError, ObjectGone, StoreAway
-from merchant_wallet.postgres.backups.stores import Store, open_store
+from merchant_wallet.postgres.backups.stores import MAX_DEPTH, Store, open_store
 
 LONG = bytes(range(256)) * 80_000
 LISTED = (
@@ -77,6 +78,20 @@ def test_a_folder_that_is_not_mounted_is_away_and_is_not_created(tmp_path: Path)
         with pytest.raises(StoreAway, match="is not there: mount it, or create it"):
             act()
     assert not (tmp_path / "mount").exists()
+
+
+def test_a_folder_in_which_others_nest_names_without_end_is_listed(tmp_path: Path) -> None:
+    store = open_store(str(tmp_path))
+    store.put("7/wal/a", b"x")
+    deep = os.open(tmp_path, os.O_DIRECTORY)
+    for _ in range(20):
+        os.mkdir("d" * 250, dir_fd=deep)
+        above, deep = deep, os.open("d" * 250, os.O_DIRECTORY, dir_fd=deep)
+        os.close(above)
+        os.close(os.open("f", os.O_CREAT | os.O_WRONLY, dir_fd=deep))
+    os.close(deep)
+    assert "7/wal/a" in [found.name for found in store.list_objects()]
+    assert len(store.list_objects()) <= MAX_DEPTH + 1
 
 
 def test_a_bucket_that_does_not_exist_is_named(

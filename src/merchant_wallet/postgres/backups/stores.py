@@ -6,6 +6,7 @@ Rules:
 - What does not answer is a StoreAway.
 """
 
+import errno
 import os
 import secrets
 import stat
@@ -21,6 +22,8 @@ from merchant_wallet.postgres.backups.errors import BackupError, ObjectGone, Sto
 
 FOLDER_MODE: Final = 0o700
 DRAFT: Final = ".draft-"
+MAX_DEPTH: Final = 8
+"""No object is so deep. Others may have made folders to a depth at which walking fails."""
 S3: Final = "s3"
 
 
@@ -124,7 +127,9 @@ class FolderStore:
             return sorted(self._walk(self._root / prefix))
 
     def _walk(self, folder: Path) -> Iterator[StoredObject]:
-        for where, _, names in os.walk(folder):
+        for where, folders, names in os.walk(folder):
+            if len(Path(where).parts) - len(self._root.parts) >= MAX_DEPTH:
+                folders.clear()
             for name in names:
                 path = Path(where, name)
                 if DRAFT in name or not (found := _stat(path)):
@@ -150,8 +155,10 @@ def _stat(path: Path) -> os.stat_result | None:
     """What the system says of a file. None for what is none."""
     try:
         found = path.lstat()
-    except FileNotFoundError:
-        # It was removed while the folder was listed.
+    except OSError as error:
+        # It was removed while the folder was listed, or no program can reach it by its name.
+        if error.errno not in (errno.ENOENT, errno.ENAMETOOLONG):
+            raise
         return None
     return found if stat.S_ISREG(found.st_mode) else None
 
