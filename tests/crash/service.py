@@ -54,7 +54,7 @@ def descendants(pid: int) -> set[int]:
     return below - {pid}
 
 
-def _is_side(pid: int, side: str) -> bool:
+def is_side(pid: int, side: str) -> bool:
     try:
         words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
     except OSError:
@@ -165,7 +165,7 @@ class Service:
 
         def find() -> int | None:
             parent_of = parents()
-            found = {pid for pid in self.look() - {self.pid} if pid in parent_of and _is_side(pid, side)}
+            found = {pid for pid in self.look() - {self.pid} if pid in parent_of and is_side(pid, side)}
             return next((pid for pid in found if parent_of[pid] not in found), None)
 
         found = wait_until(find, f"there is a {side} process")

@@ -4,6 +4,7 @@ import asyncio
 import itertools
 import json
 import shutil
+import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,13 +14,14 @@ from typing import Any
 
 import pytest
 from tests.crash.client import Client
-from tests.crash.service import Service, alive, kill_all
+from tests.crash.service import Service, alive, is_side, kill_all
 from tests.forked_commands import ForkedCommand
 from tests.waits import wait_until
 
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.db import connect_sync
 from merchant_wallet.postgres.backups.queries import SESSION
+from merchant_wallet.postgres.jobs import EVERYTHING, Kind, hold_alone
 
 ORDERS_BETWEEN = 100
 PAUSE_S = 0.2
@@ -119,6 +121,32 @@ def until_more(client: Client, count: int = ORDERS_BETWEEN) -> None:
 def say_moment(at_ms: int) -> str:
     """A moment as it is typed."""
     return datetime.fromtimestamp(at_ms / 1000, UTC).isoformat().replace("+00:00", "Z")
+
+
+def test_wal_is_stored_while_the_start_waits_to_migrate(backed_up: BackedUpService) -> None:
+    backed_up.start()
+    url = backed_up.database_url()
+    with connect_sync(url) as connection:
+        newest = "(select max(version) from schema_migration)"
+        connection.execute(f"delete from schema_migration where version = {newest}".encode())
+    with hold_alone(url, Kind.ARCHIVE, EVERYTHING, "a test"):
+        # The database lives on, and its next `up` takes it over.
+        backed_up.kill_up()
+        wait_until(lambda: read_stored_ms(backed_up) == 0, "nothing is stored")
+        backed_up.process = subprocess.Popen(
+            backed_up.command(),
+            env=backed_up.environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        try:
+            until_stored(backed_up)
+            assert not any(is_side(pid, "work") for pid in backed_up.look())
+        finally:
+            backed_up.process.terminate()
+            backed_up.process.wait()
 
 
 def lose_database(service: Service) -> None:

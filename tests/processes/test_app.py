@@ -7,10 +7,11 @@ import pytest
 
 from merchant_wallet.base import db
 from merchant_wallet.base.config import MASTER_KEY_FILE, ConfigError
+from merchant_wallet.base.db import connect_sync
 from merchant_wallet.base.settings import Settings, make_settings
 from merchant_wallet.merchants import store
 from merchant_wallet.merchants.keys import Keyring
-from merchant_wallet.processes.base import prepare_master_key, require_supported
+from merchant_wallet.processes.base import is_key_proven, prepare_master_key, require_supported
 
 OURS, ANOTHER = bytes(32), bytes([1]) * 32
 
@@ -39,6 +40,22 @@ def test_another_key_is_refused_by_its_name(database_url: str, tmp_path: Path) -
     _open_merchant(database_url)
     with pytest.raises(ConfigError, match="WALLET_MASTER_KEY: The master key does not open"):
         asyncio.run(prepare_master_key(Settings(data=tmp_path, master_key=ANOTHER), database_url))
+
+
+def test_a_key_is_proven_by_merchants_that_were_made_under_it(database_url: str, tmp_path: Path) -> None:
+    settings = Settings(data=tmp_path, master_key=OURS)
+    assert not asyncio.run(is_key_proven(settings, database_url))
+    _open_merchant(database_url)
+    assert asyncio.run(is_key_proven(settings, database_url))
+    assert not asyncio.run(is_key_proven(Settings(data=tmp_path), database_url))
+    with pytest.raises(ConfigError, match="The master key does not open"):
+        asyncio.run(is_key_proven(Settings(data=tmp_path, master_key=ANOTHER), database_url))
+
+
+def test_no_key_is_proven_by_a_database_without_tables(database_url: str, tmp_path: Path) -> None:
+    with connect_sync(database_url) as connection:
+        connection.execute("alter table merchant_secret rename to of_later")
+    assert not asyncio.run(is_key_proven(Settings(data=tmp_path, master_key=OURS), database_url))
 
 
 def test_a_lost_key_is_not_replaced_by_a_new_one(database_url: str, tmp_path: Path) -> None:

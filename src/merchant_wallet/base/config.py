@@ -87,6 +87,11 @@ def _parse(name: str, given: Given) -> Any:
         raise ConfigError(f"{given.source} must be {setting.rule}{shown}.") from None
 
 
+def has_master_key(settings: Settings) -> bool:
+    """Whether a master key exists, in the settings or in the data folder."""
+    return settings.master_key is not None or (settings.data / MASTER_KEY_FILE).exists()
+
+
 def load_or_create_master_key(data_dir: Path) -> bytes:
     """The 32 bytes in `data_dir`/master.key. Creates a random key on first use. Raises as `load_key_file`."""
     return load_or_create_key_file(data_dir / MASTER_KEY_FILE, "master key")

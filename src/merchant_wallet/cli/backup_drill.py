@@ -7,10 +7,10 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from merchant_wallet.base.config import has_master_key
 from merchant_wallet.cli import terminal
 from merchant_wallet.cli.failures import CANNOT_RUN, Failure
 from merchant_wallet.cli.journals import describe, note_fault
-from merchant_wallet.cli.session import has_master_key
 
 if TYPE_CHECKING:
     from merchant_wallet.base.settings import Settings

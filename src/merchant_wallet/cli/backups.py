@@ -348,10 +348,10 @@ def _list_apart(settings: "Settings") -> list[str]:
 
 def _list_missing(settings: "Settings") -> list[str]:
     """What the service needs and this folder lacks."""
-    from merchant_wallet.base.config import MASTER_KEY_FILE
+    from merchant_wallet.base.config import MASTER_KEY_FILE, has_master_key
 
     missing = []
-    if settings.master_key is None and not (settings.data / MASTER_KEY_FILE).exists():
+    if not has_master_key(settings):
         missing.append(str(settings.data / MASTER_KEY_FILE))
     if settings.checkpoint_key is None and not settings.checkpoint_key_path.exists():
         missing.append(str(settings.checkpoint_key_path))

@@ -5,10 +5,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from merchant_wallet.base.config import has_master_key
 from merchant_wallet.cli import terminal
 from merchant_wallet.cli.failures import CANNOT_RUN, Failure
 from merchant_wallet.cli.options import DataOption, JsonOption
-from merchant_wallet.cli.session import SOURCE, Session, find_actor, has_master_key, run
+from merchant_wallet.cli.session import SOURCE, Session, find_actor, run
 
 if TYPE_CHECKING:
     from merchant_wallet.merchants.cells.copies import CheckpointFolder

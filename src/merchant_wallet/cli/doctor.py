@@ -19,7 +19,7 @@ from typing import Any, Final
 import typer
 
 from merchant_wallet.base.chains import CODES
-from merchant_wallet.base.config import NODE_SETTINGS
+from merchant_wallet.base.config import NODE_SETTINGS, has_master_key
 from merchant_wallet.base.settings import Settings
 from merchant_wallet.cli.failures import REFUSED, Failure, explain
 from merchant_wallet.cli.findings import Finding, fetch
@@ -31,7 +31,7 @@ from merchant_wallet.cli.server_checks import (
     judge_roles,
     judge_skew,
 )
-from merchant_wallet.cli.session import find_database, has_master_key, read_running
+from merchant_wallet.cli.session import find_database, read_running
 from merchant_wallet.cli.terminal import print_document, show_value
 
 app = typer.Typer()

@@ -18,7 +18,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
-from merchant_wallet.base.config import MASTER_KEY_FILE, load_settings
+from merchant_wallet.base.config import has_master_key, load_settings
 from merchant_wallet.base.settings import Settings
 from merchant_wallet.cli.failures import CANNOT_RUN, Failure
 
@@ -273,11 +273,6 @@ class Session:
             return await writer.submit(merchant_id, Submission(command))
         finally:
             await writer.close()
-
-
-def has_master_key(settings: Settings) -> bool:
-    """Whether a master key exists, in the settings or in the data folder."""
-    return settings.master_key is not None or (settings.data / MASTER_KEY_FILE).exists()
 
 
 def run(data: Path | None, act: Callable[[Session], Awaitable[T]]) -> T:

@@ -124,9 +124,13 @@ update merchant_secret set expires_ms = %(expires_ms)s::bigint
 update merchant set next_address_index = next_address_index + 1 where merchant_id = %(merchant_id)s::bigint
 returning next_address_index - 1 as address_index;
 
--- name: find_first_and_last
--- The first and the last merchant. Their secrets show whether the master key is right.
-select min(merchant_id) as oldest, max(merchant_id) as newest from merchant;
+-- name: read_sealed
+-- Secrets of the first and the last merchant: they show whether the master key is right. `up` reads them before it migrates, so
+-- only columns that every version has are read.
+select s.merchant_id, s.purpose, s.secret_no, s.sealed
+  from merchant_secret s
+ where s.merchant_id in (select min(merchant_id) from merchant union all select max(merchant_id) from merchant)
+   and s.retired_ms is null;
 
 -- name: read_day_facts
 -- From the audit log: earlier values of some settings, before each change since a time, oldest first.

@@ -154,10 +154,17 @@ async def read_settings_version(conn: Connection, merchant_id: int) -> int | Non
     return None if row is None else int(row["settings_version"])
 
 
-async def find_first_and_last(conn: Connection) -> list[int]:
-    """The ids of the oldest and the newest merchant. Fewer if there are fewer merchants."""
-    row = await _expect(conn, "find_first_and_last", {})
-    return sorted({row["oldest"], row["newest"]} - {None})
+async def has_fitting_key(conn: Connection, keyring: Keyring) -> bool:
+    """Whether the keyring opens the secrets of the oldest and the newest merchant. False: there is none.
+
+    Works with the schema of every version. Raises WrongMasterKey.
+    """
+    async with conn.cursor() as cursor:
+        await cursor.execute(QUERIES["read_sealed"].text)
+        rows = await cursor.fetchall()
+    for merchant_id, purpose, secret_no, sealed in rows:
+        keyring.open(sealed, merchant_id, purpose, secret_no)
+    return bool(rows)
 
 
 async def list_merchants(conn: Connection) -> list[MerchantRef]:

@@ -11,12 +11,19 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import psycopg
 from psycopg import AsyncConnection
 
 from merchant_wallet.base import db
 from merchant_wallet.base.cells import Cell
 from merchant_wallet.base.clock import now_ms
-from merchant_wallet.base.config import MASTER_KEY_FILE, NODE_SETTINGS, ConfigError, load_or_create_master_key
+from merchant_wallet.base.config import (
+    MASTER_KEY_FILE,
+    NODE_SETTINGS,
+    ConfigError,
+    has_master_key,
+    load_or_create_master_key,
+)
 from merchant_wallet.base.connection_limits import CELL_CONNECTIONS
 from merchant_wallet.base.settings import Settings
 from merchant_wallet.base.spans import Tracer
@@ -79,9 +86,7 @@ async def prepare_master_key(settings: Settings, url: str) -> None:
     """
     async with await db.connect(url) as connection:
         await require_mode(settings, connection)
-        merchants = await store.find_first_and_last(connection)
-        held = settings.master_key or (settings.data / MASTER_KEY_FILE).exists()
-        if merchants and not held:
+        if not has_master_key(settings) and await store.list_merchants(connection):
             raise ConfigError(
                 f"WALLET_MASTER_KEY is not set and {settings.data / MASTER_KEY_FILE} is not there, but the "
                 "database has merchants: bring back the key they were made under."
@@ -90,13 +95,25 @@ async def prepare_master_key(settings: Settings, url: str) -> None:
         await check_master_key(connection, keyring)
 
 
-async def check_master_key(connection: AsyncConnection[Any], keyring: Keyring) -> None:
-    """Check that the master key fits the database. Raises ConfigError."""
+async def check_master_key(connection: AsyncConnection[Any], keyring: Keyring) -> bool:
+    """Check that the master key fits the database. False: nothing in it shows that. Raises ConfigError."""
     try:
-        for merchant_id in await store.find_first_and_last(connection):
-            await store.load(connection, keyring, merchant_id)
+        return await store.has_fitting_key(connection, keyring)
     except WrongMasterKey as error:
         raise ConfigError(f"WALLET_MASTER_KEY: {error}") from error
+
+
+async def is_key_proven(settings: Settings, url: str) -> bool:
+    """Whether the master key is here and fits the database, whose schema may be older. Raises ConfigError."""
+    if not has_master_key(settings):
+        return False
+    keyring = Keyring(settings.master_key or load_or_create_master_key(settings.data))
+    async with await db.connect(url) as connection:
+        try:
+            return await check_master_key(connection, keyring)
+        except psycopg.errors.UndefinedTable:
+            # It is the first start, which has no tables yet.
+            return False
 
 
 class OpenTracing(NamedTuple):

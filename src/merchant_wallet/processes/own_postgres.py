@@ -45,10 +45,16 @@ class OwnPostgres:
             self._server.worker_url,
         )
         self._shipping = WalShipping(settings, self._server, self._read_fd)
+        self._is_shipping = False
 
     def start_shipping(self) -> None:
-        """Store WAL from now on, signed with the master key, which was checked. Raises ConfigError."""
-        self._shipping.start()
+        """Store WAL from now on, signed with the master key, which was checked. Raises ConfigError.
+
+        A second call does nothing.
+        """
+        if not self._is_shipping:
+            self._is_shipping = True
+            self._shipping.start()
 
     def open_to(self, group: int) -> None:
         """Let the members of a group connect."""

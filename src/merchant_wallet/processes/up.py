@@ -39,7 +39,7 @@ from merchant_wallet.operators.bootstrap import ensure_first
 from merchant_wallet.postgres.grants import Side, grant
 from merchant_wallet.postgres.jobs import JobInTheWay
 from merchant_wallet.postgres.migrate import MANY_MIGRATIONS
-from merchant_wallet.processes.base import make_base, prepare_master_key, require_supported
+from merchant_wallet.processes.base import is_key_proven, make_base, prepare_master_key, require_supported
 from merchant_wallet.processes.instances import find_contract_limit
 from merchant_wallet.processes.listening_socket import BIND_RETRY_S, is_taken
 from merchant_wallet.processes.migrations import migrate_cells, migrate_home
@@ -214,6 +214,9 @@ class ProcessSupervisor:
                 "Stop it, or choose a free port with --port 0"
             )
         url = self._find_database()
+        if self._postgres is not None and asyncio.run(is_key_proven(settings, url)):
+            # Migrations may take hours, and others write meanwhile. Only a first start waits for its key.
+            self._postgres.start_shipping()
         limit = find_contract_limit(url).version
         try:
             applied = migrate_home(

@@ -22,7 +22,13 @@ import structlog
 
 from merchant_wallet import postgres
 from merchant_wallet.base.clock import now_ms
-from merchant_wallet.base.config import MASTER_KEY_FILE, ConfigError, load_key_file, load_settings
+from merchant_wallet.base.config import (
+    MASTER_KEY_FILE,
+    ConfigError,
+    has_master_key,
+    load_key_file,
+    load_settings,
+)
 from merchant_wallet.base.db import connect_sync
 from merchant_wallet.base.restarts import Backoff
 from merchant_wallet.base.settings import Settings
@@ -125,7 +131,7 @@ def open_destination(settings: Settings) -> tuple[Store, BackupKey]:
 def find_keyring(settings: Settings) -> Keyring:
     """The master key that signs back-ups. It is never made here. Raises ConfigError."""
     path = settings.data / MASTER_KEY_FILE
-    if settings.master_key is None and not path.exists():
+    if not has_master_key(settings):
         raise ConfigError(
             f"Back-ups are signed with a key of the master key, and {path} is not there: bring it back from "
             "where you keep it, or set WALLET_MASTER_KEY."
@@ -142,8 +148,7 @@ def find_authenticating_key(settings: Settings) -> BackupKey | None:
         return None
     try:
         _, key = open_destination(settings)
-        is_here = settings.master_key is not None or (settings.data / MASTER_KEY_FILE).exists()
-        if not key.identities or not is_here:
+        if not key.identities or not has_master_key(settings):
             return None
         return key.with_signing_key(find_keyring(settings).derive(SIGNING_KEY))
     except (ConfigError, OSError) as error:
