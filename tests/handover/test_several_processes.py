@@ -20,7 +20,7 @@ from tests.crash.service import alive, descendants
 from tests.crash.shop import Shop, run
 from tests.handover.load import Load
 from tests.handover.platform import PROGRAM, WebProcess, furnish
-from tests.waits import wait_until
+from tests.waits import TIMEOUT_S, wait_until
 
 from merchant_wallet.processes.web_group import MAX_KILLED
 
@@ -217,23 +217,25 @@ def _says_ready(web: WebProcess) -> bool:
 def test_a_group_starts_though_its_first_members_are_killed(database_url: str, tmp_path: Path) -> None:
     web = WebProcess(database_url, tmp_path / "web", "--processes", "2")
     killed: set[int] = set()
+    stopping = threading.Event()
 
     def kill_each() -> None:
         # At whatever moment of their start they are seen.
-        while len(killed) < MAX_KILLED - 1:
+        while len(killed) < MAX_KILLED - 1 and not stopping.is_set():
             for pid in descendants(web.pid) - killed if web.is_started else ():
                 os.kill(pid, signal.SIGKILL)
                 killed.add(pid)
 
-    killer = threading.Thread(target=kill_each)
+    killer = threading.Thread(target=kill_each, daemon=True)
     killer.start()
     try:
         web.start()
-        killer.join()
+        killer.join(TIMEOUT_S)
         assert not alive(killed)
         assert len(descendants(web.pid)) == 2
         assert web.stop() == 0
     finally:
+        stopping.set()
         web.end()
 
 

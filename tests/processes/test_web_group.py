@@ -6,6 +6,7 @@ The members are real processes that say what a web process says, and do nothing.
 import os
 import signal
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from itertools import chain, repeat
 from pathlib import Path
 
@@ -114,6 +115,15 @@ def test_members_killed_while_the_group_starts_are_replaced(group: Group) -> Non
     assert len(group.started) == 5
 
 
+def test_each_of_many_members_may_be_killed_while_the_group_starts(group: Group) -> None:
+    group.settings = replace(group.settings, processes=8)
+    count = MAX_KILLED + 1
+    steps: list[Step] = [(group.has_started(8), group.kill(*range(count))), (group.is_announced, nothing)]
+    assert group.run([STARTING] * count, steps) == 0
+    assert not steps
+    assert len(group.started) == 8 + count
+
+
 def test_members_killed_at_once_when_all_were_ready_are_replaced(group: Group) -> None:
     steps: list[Step] = [(group.is_announced, group.kill(0, 1)), (group.has_ready(2, 3), nothing)]
     assert group.run([], steps) == 0
@@ -141,7 +151,8 @@ def test_members_killed_while_others_take_their_place_hinder_nothing(group: Grou
 
 
 def test_members_that_are_killed_at_each_start_end_the_group_with_a_status_of_its_own(group: Group) -> None:
-    kills = [(group.has_started(number + 1), group.kill(number)) for number in range(MAX_KILLED + 1)]
+    # The two take turns, so the first of them is killed once more than it may be.
+    kills = [(group.has_started(number + 1), group.kill(number)) for number in range(2 * MAX_KILLED + 1)]
     assert group.run(repeat(STARTING), [*kills, (lambda: False, nothing)]) == 1
     assert not group.announced
 

@@ -4,7 +4,7 @@ Rules:
 - The supervisor has the listening socket and answers nothing. The members accept on the same socket. So a
   connection that waits in its backlog is never lost when a member ends.
 - A member that ends by itself is started again after a growing pause. So is one that is killed before it is
-  ready, up to `MAX_KILLED` times.
+  ready, up to `MAX_KILLED` times for each member.
 - The first start fails if a member refuses to start, or is killed each time. Then the exit status is the
   member's own, or 1. A member's death by a signal is never the group's exit status.
 - SIGTERM stops all members. SIGHUP replaces them, one after the other: a new one is ready before an old one
@@ -17,6 +17,7 @@ import os
 import signal
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable
 from socket import socket
 from types import FrameType
@@ -43,7 +44,7 @@ SUPERVISOR_SEAT: Final = 1
 POLL_S: Final = 0.1
 KILL_MARGIN_S: Final = 10.0
 MAX_KILLED: Final = 5
-"""So many members may be killed before they are ready: the machine may lack memory for a while."""
+"""So often a member may be killed before it is ready: the machine may lack memory for a while."""
 CANNOT_START: Final = 1
 
 
@@ -80,7 +81,7 @@ def open_inheritance(settings: Settings) -> Inheritance:
         os.set_inheritable(fd, False)
     if found.layout == LAYOUT:
         return found
-    # The old members go on with their own memory until they end.
+    # The old members use their own memory until they end.
     return msgspec.structs.replace(found, layout=LAYOUT, shared_fd=create_shared_memory())
 
 
@@ -97,7 +98,8 @@ class WebGroup:
         self._members = [_adopt(*member) for member in inheritance.members]
         self._was_ready = bool(self._members)
         self._is_announced = False
-        self._killed = 0
+        self._killed: Counter[int] = Counter()
+        """How often the member of each seat was killed before it was ready."""
         self._backoff = Backoff(immediate_first=True)
         self._due_s = 0.0
         self._stopping = threading.Event()
@@ -134,18 +136,19 @@ class WebGroup:
     def _note_end(self, member: Member, status: int) -> None:
         """A member has ended by itself."""
         if not member.is_ready and status <= 0:
-            self._killed += 1
-        cannot_start = not member.is_ready and (status > 0 or self._killed > MAX_KILLED)
+            self._killed[member.seat] += 1
+        killed = self._killed[member.seat]
+        cannot_start = not member.is_ready and (status > 0 or killed > MAX_KILLED)
         if cannot_start and not self._was_ready:
             self.status = max(status, CANNOT_START)
             self._stopping.set()
             if member.failure:
                 raise ConfigError(f"{member.failure}.")
-            log.error("the web processes can't start", status=status, killed=self._killed)
+            log.error("the web processes can't start", status=status, killed=killed)
             return
         if cannot_start and any(each.is_old for each in self._members):
-            log.error("a new web process can't start; the old ones go on", reason=member.failure)
-            self._killed = 0
+            log.error("a new web process can't start; the old ones stay", reason=member.failure)
+            self._killed.clear()
             for each in self._members:
                 each.is_old = False
         pause_s = self._backoff.next_pause_s(time.monotonic() - member.started_s)
@@ -196,7 +199,7 @@ class WebGroup:
 
     def _announce(self) -> None:
         self._was_ready = self._is_announced = True
-        self._killed = 0
+        self._killed.clear()
         log.info("web processes ready", count=self._settings.processes)
         self._on_ready(url_of(self._settings.host, self._listening))
         systemd.notify_ready()
