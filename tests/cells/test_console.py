@@ -109,6 +109,24 @@ def test_lists_show_the_merchants_of_all_cells(
     assert read_text(pages["/console"]) == read_text(owner.page("/console"))
 
 
+def test_finance_pages_leave_out_what_needs_every_book_once_while_books_move(
+    platform: Platform, layout: Layout, owner: ConsoleUser
+) -> None:
+    near, _ = open_shops(platform, layout)
+    near.rows(
+        "insert into merchant_move"
+        " (merchant_id, move_id, state, from_cell_id, to_cell_id, began_ms, changed_ms)"
+        " values (%s, gen_random_uuid(), 'switching', 0, 1, 1, 1) returning 1",
+        near.merchant_id,
+    )
+    for path in ("/console/finance", "/console/finance/solvency"):
+        page = read_text(owner.page(path))
+        assert "Books are being moved between two databases" in page
+        assert "Owed to merchants" not in page
+    near.rows("delete from merchant_move returning 1")
+    assert "Books are being moved" not in owner.page("/console/finance")
+
+
 def test_held_deposits_of_all_cells_are_decided_by_a_worker_in_their_cell(
     platform: Platform, layout: Layout, owner: ConsoleUser
 ) -> None:

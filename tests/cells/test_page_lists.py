@@ -15,6 +15,7 @@ from merchant_wallet.base.db import connect, connect_sync
 from merchant_wallet.book.nonce_partitions import ensure_nonce_partitions
 from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.book.writer import Writer
+from merchant_wallet.custody.still_snapshots import MAX_WAITS
 from merchant_wallet.reporting import (
     callbacks,
     deposits,
@@ -28,7 +29,15 @@ from merchant_wallet.reporting import (
     sub_users,
 )
 from merchant_wallet.reporting.callbacks import CallbackFilter
-from merchant_wallet.reporting.cells import BooksMoving, Reach, Source
+from merchant_wallet.reporting.cells import (
+    COMMAND_PATIENCE,
+    PAGE_PATIENCE,
+    BooksMoving,
+    Patience,
+    Reach,
+    Source,
+    read_still,
+)
 from merchant_wallet.reporting.deposits import DepositFilter
 from merchant_wallet.reporting.finance import months, movements
 from merchant_wallet.reporting.finance.periods import parse_month
@@ -186,7 +195,21 @@ def test_figures_have_a_book_once_that_moves_while_the_cells_are_read(layout: La
                 (shop,),
             )
             with pytest.raises(BooksMoving, match="Try again in a moment"):
-                await movements.rank_fees(Reach(find, list_all, home), MONTH)
+                await movements.rank_fees(Reach(find, list_all, home, Patience(3, 0.0)), MONTH)
+
+            # A command waits longer, here until another mover has ended it.
+            tries = 0
+
+            async def take_turns() -> int:
+                nonlocal tries
+                tries += 1
+                if tries == PAGE_PATIENCE.tries + 1:
+                    await home.execute("delete from merchant_move")
+                return tries
+
+            assert await read_still(home, take_turns, Patience(MAX_WAITS, 0.0)) == tries
+            assert tries == PAGE_PATIENCE.tries + 2
+            assert COMMAND_PATIENCE.tries == MAX_WAITS
 
     asyncio.run(scenario())
 

@@ -36,14 +36,14 @@ def list_all(data: DataOption = None, as_json: JsonOption = False) -> None:
     async def act(session: Session) -> dict[str, Any]:
         from merchant_wallet.base.money import format_units
         from merchant_wallet.reporting import books
-        from merchant_wallet.reporting.cells import read_still
+        from merchant_wallet.reporting.cells import COMMAND_PATIENCE, read_still
 
         async with session.reach_cells() as reached:
 
             async def read() -> list[books.FeesView]:
                 return [fees for cell in reached.connections for fees in await books.list_fees(cell)]
 
-            found = await read_still(session.conn, read)
+            found = await read_still(session.conn, read, COMMAND_PATIENCE)
         reached.note_away()
         # Each cell gives its merchants in order.
         found.sort(key=lambda fees: fees.merchant_id)

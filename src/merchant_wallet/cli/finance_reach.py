@@ -23,7 +23,7 @@ async def reach(session: Session) -> "AsyncIterator[Reach]":
     """The cells that answer. Those that are away are named."""
     from merchant_wallet.base.cells import DEFAULT_CELL_ID
     from merchant_wallet.merchants.cells.placement import is_apart
-    from merchant_wallet.reporting.cells import Reach, Source
+    from merchant_wallet.reporting.cells import COMMAND_PATIENCE, Reach, Source
 
     async with session.reach_cells() as reached:
         sources = {
@@ -42,10 +42,10 @@ async def reach(session: Session) -> "AsyncIterator[Reach]":
         async def list_all() -> "list[Source]":
             return list(sources.values())
 
-        made = Reach(find, list_all, session.conn)
+        cells = Reach(find, list_all, session.conn, COMMAND_PATIENCE)
         for name in reached.away:
-            made.note_away(name)
-        yield made
+            cells.note_away(name)
+        yield cells
 
 
 async def make_statement_pdf(session: Session, merchant: str, period: "Period", language: str) -> bytes:

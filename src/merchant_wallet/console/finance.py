@@ -16,6 +16,7 @@ from merchant_wallet.console.filter_values import find_scope
 from merchant_wallet.console.request import Connection, ConsoleRequest, Page
 from merchant_wallet.merchants import store
 from merchant_wallet.operators.roles import Right
+from merchant_wallet.reporting.cells import BooksMoving
 from merchant_wallet.reporting.finance import desk, months, movements, network_fees, solvency
 from merchant_wallet.reporting.finance.accounting_rows import Movement, read_movements
 from merchant_wallet.reporting.finance.movements import Fee
@@ -142,11 +143,25 @@ def _find_later(asked: Asked, at_ms: int) -> str:
 async def _read_platform(request: ConsoleRequest, conn: Connection, asked: Asked) -> dict[str, Any]:
     """What only the platform's staff sees, for all books together."""
     if asked.merchant_id is not None:
-        return {"solvency": (), "ranked": (), "ranked_more": 0, "spent": None, "purposes": PURPOSES}
-    ranked = await movements.rank_fees(request.cells, asked.period)
-    chains = request.context.chains
+        return {
+            "is_moving": False,
+            "solvency": (),
+            "ranked": (),
+            "ranked_more": 0,
+            "spent": None,
+            "purposes": PURPOSES,
+        }
+    ranked: Sequence[movements.MerchantFees] = ()
+    held: Sequence[solvency.Solvency] = ()
+    is_moving = False
+    try:
+        held = await solvency.read_solvency(conn, request.cells, request.context.chains)
+        ranked = await movements.rank_fees(request.cells, asked.period)
+    except BooksMoving:
+        is_moving = True
     return {
-        "solvency": await solvency.read_solvency(conn, request.cells, chains),
+        "is_moving": is_moving,
+        "solvency": held,
         "ranked": ranked[:MOST_MERCHANTS],
         "ranked_more": max(0, len(ranked) - MOST_MERCHANTS),
         "spent": await network_fees.read_coins_spent(conn, asked.period),
@@ -189,6 +204,10 @@ async def show_solvency(request: ConsoleRequest, conn: Connection) -> Response:
         return request.redirect(SOLVENCY, BAD_DAYS, tone=flash.WARN)
     chains = request.context.chains
     days = await solvency.list_solvency(conn, request.cells, period, chains)
+    try:
+        now = await solvency.read_solvency(conn, request.cells, chains)
+    except BooksMoving:
+        now = None
     return request.page(
         "console/finance_solvency.html",
         active="finance",
@@ -196,7 +215,8 @@ async def show_solvency(request: ConsoleRequest, conn: Connection) -> Response:
         is_now=period.until_ms > request.at_ms,
         days=[one for one in reversed(days) if one.currency == "USDT"],
         kfb={one.day: one for one in days if one.currency == "KFB"},
-        solvency=await solvency.read_solvency(conn, request.cells, chains),
+        solvency=now or (),
+        is_moving=now is None,
         middle_e8=await desk.read_middle(conn, request.at_ms + 1),
         day_name=format_day,
     )

@@ -53,9 +53,11 @@ async def begin_still_snapshot(databases: Databases, before: Moves) -> Balances:
     return balances
 
 
-async def repeat_while_moving(read: Callable[[], Awaitable[Result]], wait_s: float = WAIT_S) -> Result | None:
+async def repeat_while_moving(
+    read: Callable[[], Awaitable[Result]], wait_s: float = WAIT_S, max_waits: int = MAX_WAITS
+) -> Result | None:
     """Read until no book has moved meanwhile. None if that does not end."""
-    for _ in range(MAX_WAITS):
+    for _ in range(max_waits):
         try:
             return await read()
         except BooksMoved:

@@ -19,7 +19,13 @@ import psycopg
 
 from merchant_wallet.base.cells import DEFAULT_CELL_NAME
 from merchant_wallet.base.db import TransientError, is_transient_error
-from merchant_wallet.custody.still_snapshots import read_moves
+from merchant_wallet.custody.still_snapshots import (
+    MAX_WAITS,
+    WAIT_S,
+    BooksMoved,
+    read_moves,
+    repeat_while_moving,
+)
 from merchant_wallet.reporting.paging import Connection, Key, Order, Page, Read, Row, merge_rows, read_page
 
 T = TypeVar("T")
@@ -27,9 +33,6 @@ MAX_PARALLEL: Final = 8
 """At most so many cells are asked at once for one read."""
 TIMEOUT_S: Final = 2.0
 """A cell that has not answered by then counts as away."""
-STILL_TRIES: Final = 5
-STILL_PAUSE_S: Final = 0.3
-"""A book is between two cells for a second or two, or longer if its mover has died."""
 
 
 class AllAway(TransientError):
@@ -38,6 +41,21 @@ class AllAway(TransientError):
 
 class BooksMoving(TransientError):
     """Books have moved between cells whenever all cells were read."""
+
+
+class Patience(NamedTuple):
+    """How often books that move are read again, and the pause between."""
+
+    tries: int
+    pause_s: float
+
+
+PAGE_PATIENCE: Final = Patience(5, 0.3)
+"""A book is between two cells for a second or two, or longer if its mover has died. A page leaves out what
+can't be read.
+"""
+COMMAND_PATIENCE: Final = Patience(MAX_WAITS, WAIT_S)
+"""A command can wait until many books have moved one after another."""
 
 
 class Source(NamedTuple):
@@ -54,18 +72,23 @@ class Gathered(NamedTuple, Generic[T]):
     away: tuple[str, ...]
 
 
-async def read_still(home: Connection, read: Callable[[], Awaitable[T]]) -> T:
+async def read_still(home: Connection, read: Callable[[], Awaitable[T]], patience: Patience) -> T:
     """What `read` reads in all cells, with each book in one of them. It is read again if a book has moved.
 
     Raises BooksMoving.
     """
-    for _ in range(STILL_TRIES):
+
+    async def read_once() -> tuple[T]:
         before = await read_moves(home)
         found = await read()
-        if not before.is_between and await read_moves(home) == before:
-            return found
-        await asyncio.sleep(STILL_PAUSE_S)
-    raise BooksMoving("A book is being moved between two cells. Try again in a moment.")
+        if before.is_between or await read_moves(home) != before:
+            raise BooksMoved
+        return (found,)
+
+    answered = await repeat_while_moving(read_once, patience.pause_s, patience.tries)
+    if answered is None:
+        raise BooksMoving("A book is being moved between two cells. Try again in a moment.")
+    return answered[0]
 
 
 async def gather(
@@ -149,11 +172,13 @@ class Reach:
         find: Callable[[int], Awaitable[Source]],
         list_all: Callable[[], Awaitable[Sequence[Source]]],
         home: Connection | None = None,
+        patience: Patience = PAGE_PATIENCE,
     ) -> None:
         """`home` says whether books move. Without it, none does."""
         self._find = find
         self._list_all = list_all
         self._watched = home
+        self._patience = patience
         self._away: dict[str, None] = {}
         self._misses = 0
 
@@ -187,7 +212,7 @@ class Reach:
         """What `read` asks of all cells, with each book once. Raises BooksMoving."""
         if self._watched is None or len(await self._list_all()) == 1:
             return await read()
-        return await read_still(self._watched, read)
+        return await read_still(self._watched, read, self._patience)
 
     async def ask_one(self, ask: Callable[[Connection], Awaitable[T]], merchant_id: int) -> T:
         """The answer of a merchant's cell. Raises what it raises."""
