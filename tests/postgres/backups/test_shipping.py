@@ -128,7 +128,7 @@ def test_an_older_copy_of_the_server_writes_nothing_into_its_store(place: Place)
     place.server.stop()
     place.start(place.root / "copy")
 
-    with pytest.raises(WrongStore, match="this folder is an older copy"):
+    with pytest.raises(WrongStore, match=r"this folder is an older copy.*has made \d+/wal/"):
         place.ship()
     assert place.store.list_objects() == before
 
@@ -148,7 +148,7 @@ def test_the_second_of_two_servers_restored_from_one_back_up_is_refused(place: P
     place.server.stop()
     place.start(second)
 
-    with pytest.raises(WrongStore, match="Another server has stored timeline 2"):
+    with pytest.raises(WrongStore, match=r"Another server has stored timeline 2.*has made \d+/history/2\."):
         place.ship()
 
 

@@ -90,9 +90,13 @@ class Catalogue:
             followed[timeline] = newest.position
             timeline, position, begun = newest.timeline, newest.position, newest.position
 
-    def find_last_position(self, timeline: int) -> int | None:
-        """The end of the newest WAL of a timeline."""
-        return max((stored.part.end for stored in self.wal if stored.part.timeline == timeline), default=None)
+    def find_last(self, timeline: int) -> StoredWal | None:
+        """The newest WAL of a timeline."""
+        return max(
+            (stored for stored in self.wal if stored.part.timeline == timeline),
+            key=lambda stored: stored.part.end,
+            default=None,
+        )
 
     def list_needed(self, base: BaseBackup) -> list[StoredWal]:
         """The WAL that a restore from a base back-up may ask for, in order.

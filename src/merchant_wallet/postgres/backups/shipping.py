@@ -6,7 +6,7 @@ Rules:
 - The slot moves only after the store has confirmed. So a store that is away costs disk, up to
   `max_slot_wal_keep_size`, and nothing is skipped in silence.
 - A store that has more WAL of this timeline than the server belongs to another server, or to a newer copy of
-  this one. Then nothing is written.
+  this one, or somebody else has made the name. Then nothing is written, and the object is named.
 - The session's name says up to which moment everything is stored (`tell`).
 """
 
@@ -30,6 +30,9 @@ log = structlog.get_logger(__name__)
 
 COMPRESSION: Final = 1
 FIRST_TIMELINE: Final = 1
+_NAME_MADE_UP: Final = (
+    "If there is no other, somebody who can write to the store has made {}: remove it from the store."
+)
 
 
 class WrongStore(BackupError):
@@ -63,12 +66,13 @@ class Shipper:
         flushed = self._read_flushed()
         fork = self._store_history()
         found = catalogue.read_catalogue(self._store, self._system)
-        newest = found.find_last_position(self._timeline)
-        if newest is not None and newest > flushed:
+        newest = found.find_last(self._timeline)
+        if newest is not None and newest.part.end > flushed:
             raise WrongStore(
-                f"The store has WAL up to {names.format_position(newest)} of timeline {self._timeline}, and "
-                f"this server ends at {names.format_position(flushed)}: another server writes there, or this "
-                "folder is an older copy. Stop the other, or give this one a WALLET_BACKUP_URL of its own."
+                f"The store has WAL up to {names.format_position(newest.part.end)} of timeline "
+                f"{self._timeline}, and this server ends at {names.format_position(flushed)}: another server "
+                "writes there, or this folder is an older copy. Stop the other, or give this one a "
+                f"WALLET_BACKUP_URL of its own. {_NAME_MADE_UP.format(newest.object.name)}"
             )
         kept = self._open_slot()
         begin = kept - kept % SEGMENT_BYTES
@@ -175,7 +179,8 @@ class Shipper:
         if others:
             raise WrongStore(
                 f"Another server has stored timeline {self._timeline} there: two copies were restored from "
-                "the same back-up. Stop the other, or give this one a WALLET_BACKUP_URL of its own."
+                "the same back-up. Stop the other, or give this one a WALLET_BACKUP_URL of its own. "
+                f"{_NAME_MADE_UP.format(others[0])}"
             )
         self._store.put(name, self._key.seal(name, text))
         return fork
