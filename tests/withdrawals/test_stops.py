@@ -1,11 +1,16 @@
 """Stopping a chain's payouts: nothing new is signed, and signed transfers go on to their end."""
 
+import asyncio
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.waits import wait_until_blocked
 from tests.withdrawals.test_nonces import finish
 
 from merchant_wallet.approvals.changes import ChangeRefused
+from merchant_wallet.audit.records import Author
+from merchant_wallet.base.db import connect
+from merchant_wallet.withdrawals.acts import stop_chains
 from merchant_wallet.withdrawals.payouts import list_blocked
 from merchant_wallet.withdrawals.stops import list_stops, read_stopped, resume_payouts, stop_payouts
 
@@ -55,3 +60,21 @@ def test_a_stop_in_the_last_moment_keeps_what_was_just_signed_from_being_sent(in
         assert await shop.rows("select count(*) from payout_reservation") == [(1,)]
 
     in_shop(scenario)
+
+
+def test_an_emergency_stop_waits_for_a_stop_of_one_chain_and_not_that_one_for_it(database_url: str) -> None:
+    async def scenario() -> None:
+        ann, chains = Author("operator:ann", "192.0.2.1", 1), ["ERC20", "TRC20"]
+        async with await connect(database_url) as one, await connect(database_url) as all_chains:
+            async with one.transaction():
+                await stop_payouts(one, "TRC20", ann.actor, "the node lies", 1)
+                task = asyncio.create_task(stop_chains(all_chains, ann, chains, "stop everything"))
+                await wait_until_blocked(one, all_chains.info.backend_pid, task)
+                # The log is free: it records the stop of TRC20, which the emergency stop waits for.
+                await one.execute("set local lock_timeout = '10s'")
+                await ann.record(one, "wallet.freeze", "wallet TRC20")
+            assert await task == ["ERC20"]
+            logged = await (await one.execute("select subject from audit_entry order by audit_no")).fetchall()
+        assert logged == [("wallet TRC20",), ("wallet ERC20",)]
+
+    asyncio.run(scenario())

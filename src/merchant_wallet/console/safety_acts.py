@@ -86,10 +86,7 @@ async def stop_all(request: ConsoleRequest, conn: Connection) -> Response:
     reason = _read_reason(request)
     if reason is None:
         return request.redirect(SAFETY, NO_REASON, tone=flash.BAD)
-    author = request.author
-    async with conn.transaction():
-        chains = request.context.settings.shown_chains
-        stopped = [chain for chain in chains if await acts.stop_chain(conn, author, chain, reason)]
+    stopped = await acts.stop_chains(conn, request.author, request.context.settings.shown_chains, reason)
     if not stopped:
         return request.redirect(SAFETY, STOPPED_BEFORE, tone=flash.WARN)
     return request.redirect(SAFETY, STOPPED_ALL, chains=", ".join(stopped))

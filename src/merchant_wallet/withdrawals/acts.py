@@ -4,6 +4,7 @@ Rules: a change and its entry in the audit log are one transaction, whichever do
 resuming a chain needs two people is in `two_person_changes`.
 """
 
+from collections.abc import Iterable
 from typing import Any, Final
 
 from psycopg import AsyncConnection
@@ -36,11 +37,23 @@ def describe_resumed() -> Facts:
 
 async def stop_chain(conn: Connection, author: Author, chain: str, reason: str) -> bool:
     """Stop new payouts of a chain. False if this person had stopped it. Then nothing is recorded."""
+    return bool(await stop_chains(conn, author, [chain], reason))
+
+
+async def stop_chains(conn: Connection, author: Author, chains: Iterable[str], reason: str) -> list[str]:
+    """Stop new payouts of chains. Returns which: the others had been stopped by this person.
+
+    All stops come before the first entry: a stop may wait for a transaction that waits for the log.
+    """
     async with conn.transaction():
-        if not await stops.stop_payouts(conn, chain, author.actor, reason, author.at_ms):
-            return False
-        await author.record(conn, FREEZE, format_subject(chain), after={"reason": reason})
-    return True
+        stopped = [
+            chain
+            for chain in chains
+            if await stops.stop_payouts(conn, chain, author.actor, reason, author.at_ms)
+        ]
+        for chain in stopped:
+            await author.record(conn, FREEZE, format_subject(chain), after={"reason": reason})
+    return stopped
 
 
 async def resume_chain(conn: Connection, author: Author, chain: str, stopped: Facts) -> None:
