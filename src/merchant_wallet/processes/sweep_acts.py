@@ -8,6 +8,7 @@ Rules:
 """
 
 import asyncio
+from collections.abc import Iterable
 from typing import Any, Final
 
 import structlog
@@ -31,8 +32,9 @@ from merchant_wallet.chains.signer import SignerAway
 from merchant_wallet.chains.sweeps import Sweeper
 from merchant_wallet.chains.transport import NodeFailed, NodeRefused
 from merchant_wallet.custody.sweeps import store
-from merchant_wallet.custody.sweeps.manual_end import NotEnded, describe_audit, end_sweep, was_ended
+from merchant_wallet.custody.sweeps.manual_end import NotEnded, describe_audit, end_sweep, find_ended
 from merchant_wallet.custody.sweeps.plan import SWEEP, PlannedSweep, describe_run, make_plan
+from merchant_wallet.custody.sweeps.store import Sweep, SweepShown
 from merchant_wallet.custody.sweeps.survey import survey
 from merchant_wallet.custody.sweeps.worker import SweepsFailed, SweepWorker
 from merchant_wallet.processes.base import Base
@@ -97,13 +99,14 @@ class SweepActs:
         actor = running.act.asked_by
         async with await self._connect() as home:
             sweepers = await open_reading_sweepers(self._base.settings, home)
+            ended: Sweep | SweepShown | None
             try:
                 ended = await end_sweep(home, sweepers, sweep_id, actor=actor, reason=reason, now_ms=now_ms())
             except (NotEnded, ChainAway, ChainDisagrees, NodeFailed, NodeRefused) as error:
                 # A worker that died may have ended it already, and could not say so.
-                if not await was_ended(home, sweep_id, actor=actor, reason=reason):
+                ended = await find_ended(home, sweep_id, actor=actor, reason=reason)
+                if ended is None:
                     raise ActFailed(str(error)) from error
-                return Outcome({"sweepId": sweep_id}, {"reason": reason})
             finally:
                 for sweeper in sweepers.values():
                     await sweeper.close()
@@ -118,8 +121,11 @@ class SweepActs:
             raise ActFailed(NO_PRICE)
         watched = {sweep.sweep_id for sweep in await store.list_open(home, chain)}
         planned = await self._make_plan(running, chain, sweeper, min_units=policy.minimum_units)
-        opened = await worker.open(chain, planned, policy, actor)
-        watched |= set(opened)
+        opened = set(await worker.open(chain, planned, policy, actor))
+        # A worker that died may have opened sweeps already, and could not say so.
+        shown = await store.list_sweeps(home, chain=chain, limit=MAX_ROWS)
+        opened |= _find_opened(shown, actor, running.act.begun_ms or running.act.asked_ms)
+        watched |= opened
         await _follow(home, running, worker, chain, watched)
         shown = await store.list_sweeps(home, chain=chain, limit=MAX_ROWS)
         ended = [sweep for sweep in shown if sweep.sweep_id in watched]
@@ -167,6 +173,15 @@ class SweepActs:
             await connections.close()
         again = bool(running.act.arguments.get("again"))
         return make_plan(candidates, policy, under_way=under_way, again=again)
+
+
+def _find_opened(sweeps: Iterable[SweepShown], actor: str, since_ms: int) -> set[int]:
+    """Of some sweeps, those that this person has opened since then. Successors are not opened. Pure."""
+    return {
+        sweep.sweep_id
+        for sweep in sweeps
+        if sweep.actor == actor and sweep.opened_ms >= since_ms and sweep.continues is None
+    }
 
 
 async def _follow(

@@ -15,7 +15,7 @@ from merchant_wallet.base.addresses import format_address
 from merchant_wallet.chains.protocol import Expired, Pending
 from merchant_wallet.chains.sweeps import Sweeper
 from merchant_wallet.custody.sweeps import store
-from merchant_wallet.custody.sweeps.store import Sweep, SweepMovedOn
+from merchant_wallet.custody.sweeps.store import Sweep, SweepMovedOn, SweepShown
 
 
 class NotEnded(Exception):
@@ -58,13 +58,15 @@ async def end_sweep(
     return sweep
 
 
-async def was_ended(connection: AsyncConnection, sweep_id: int, *, actor: str, reason: str) -> bool:
-    """Whether this person has ended a sweep for this reason."""
+async def find_ended(
+    connection: AsyncConnection, sweep_id: int, *, actor: str, reason: str
+) -> SweepShown | None:
+    """A sweep that this person has ended for this reason."""
     shown = await store.list_sweeps(connection, sweep_id=sweep_id)
-    return bool(shown) and shown[0].cause == _describe_end(actor, reason)
+    return shown[0] if shown and shown[0].cause == _describe_end(actor, reason) else None
 
 
-def describe_audit(sweep: Sweep, reason: str) -> tuple[str, dict[str, object]]:
+def describe_audit(sweep: Sweep | SweepShown, reason: str) -> tuple[str, dict[str, object]]:
     """The subject and the facts of the audit entry. Pure."""
     address = format_address(sweep.chain, sweep.address)
     return format_sweep(sweep.sweep_id), {"chain": sweep.chain, "address": address, "reason": reason}
