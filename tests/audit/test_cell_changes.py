@@ -8,9 +8,13 @@ import psycopg
 import pytest
 from tests.cells.layout import Layout, open_near_layout
 
+from merchant_wallet.audit.book_commands import ask_book
 from merchant_wallet.audit.cell_changes import Told, change_cell
 from merchant_wallet.audit.records import Author
+from merchant_wallet.base.codes import PATH_UNKNOWN, Refusal, Refused
 from merchant_wallet.base.db import connect
+from merchant_wallet.book.commands import Cancel, Command
+from merchant_wallet.book.outcomes import Outcome
 
 Connection = psycopg.AsyncConnection[Any]
 Act = Callable[[Connection, Told], Awaitable[None]]
@@ -36,7 +40,7 @@ async def _both(layout: Layout, where: str) -> AsyncIterator[tuple[Connection, C
 
 
 async def _change(home: Connection, cell: Connection, act: Act) -> None:
-    author = Author("cli:ann", "test", 1)
+    author = Author("cli:ann", "test", 1, clock=lambda: 5)
     async with change_cell(author, home, cell, "thing.set", "a thing", None) as told:
         await act(cell, told)
 
@@ -44,6 +48,10 @@ async def _change(home: Connection, cell: Connection, act: Act) -> None:
 async def _add(cell: Connection, told: Told) -> None:
     await cell.execute("insert into credited_transaction values ('ERC20', 't', 'b')")
     told.after = {"paused": True}
+
+
+async def _read_times(home: Connection) -> list[int]:
+    return [row[0] async for row in await home.execute("select at_ms from audit_entry order by audit_no")]
 
 
 async def _read(layout: Layout, cell: Connection) -> tuple[list[tuple[Any, ...]], int]:
@@ -60,6 +68,8 @@ DONE = {
     "default": [("thing.set", {"paused": True})],
     "apart": [("thing.set.asked", None), ("thing.set", {"paused": True})],
 }
+TIMES = {"default": [1], "apart": [1, 5]}
+"""An apart cell may take long. So the outcome has a time of its own."""
 FAILED = {
     "default": [],
     "apart": [("thing.set.asked", None), ("thing.set.refused", {"reason": "no"})],
@@ -76,6 +86,7 @@ async def test_a_change_is_recorded(where: str, layout: Layout) -> None:
     async with _both(layout, where) as (home, cell):
         await _change(home, cell, _add)
         assert await _read(layout, cell) == (DONE[where], 1)
+        assert await _read_times(home) == TIMES[where]
 
 
 @pytest.mark.parametrize("where", FAILED)
@@ -112,3 +123,19 @@ async def test_a_change_whose_commit_was_lost_has_no_outcome_in_the_log(where: s
         with pytest.raises(psycopg.OperationalError):
             await _change(home, cell, lose)
         assert await _read(layout, cell) == (LOST[where], 0)
+
+
+async def test_the_outcome_of_a_command_has_a_time_of_its_own(layout: Layout) -> None:
+    async def refuse(merchant_id: int, command: Command) -> Outcome:
+        return Refusal(PATH_UNKNOWN, "late")
+
+    async with _both(layout, "default") as (home, _):
+        await home.execute(
+            "insert into merchant (merchant_id, name, app_key, currency_mode, created_ms)"
+            " values (1001, 'Shop', 'mk_1001', 'KFB', 0)"
+        )
+        with pytest.raises(Refused):
+            await ask_book(
+                Author("cli:ann", "test", 1, clock=lambda: 5), home, refuse, 1001, Cancel(7, "cli:ann")
+            )
+        assert await _read_times(home) == [1, 5]

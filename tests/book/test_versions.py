@@ -125,7 +125,7 @@ async def _set_pin(connection: Connection, shop: Shop) -> None:
 
 
 async def _reset_pin(connection: Connection, shop: Shop) -> None:
-    await pins.reset(connection, shop.merchant_id, ALICE, now_ms())
+    await pins.reset(connection, shop.merchant_id, ALICE)
 
 
 async def _rename(connection: Connection, shop: Shop) -> None:

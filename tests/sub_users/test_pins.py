@@ -13,10 +13,17 @@ from tests.sub_users.books import HERE, NOW_MS, OTHER, SHOP, add_sub_user
 from tests.waits import eventually, wait_until_blocked
 
 from merchant_wallet.audit.failures import write_failures
-from merchant_wallet.audit.records import list_entries
+from merchant_wallet.audit.records import Author, list_entries
 from merchant_wallet.base.db import connect
 from merchant_wallet.sub_users import pins
-from merchant_wallet.sub_users.controls import Connection, PinMissing, SubUserUnknown, read_by_ext_user_id
+from merchant_wallet.sub_users.acts import reset_pin
+from merchant_wallet.sub_users.controls import (
+    Connection,
+    PinMissing,
+    SubUserUnknown,
+    lock_book,
+    read_by_ext_user_id,
+)
 from merchant_wallet.sub_users.pin_rules import A_REPEAT, A_RUN, ALL_EQUAL, GROUPS, NOT_A_PIN, find_flaw
 from merchant_wallet.sub_users.pins import PinLocked, PinRefused, PinWrong, change, check, reset, set_first
 from merchant_wallet.sub_users.sessions import LinkRevoked, open_session, read_session
@@ -175,7 +182,7 @@ async def test_a_pin_that_is_taken_away_while_it_is_compared_lets_nobody_through
         with held_threads():
             attempt = asyncio.create_task(check(own, SHOP, ALICE, PIN, NOW_MS))
             await until_counted(alice, 1)
-            assert await reset(alice, SHOP, "alice", NOW_MS) is True
+            assert await reset(alice, SHOP, "alice", lambda: NOW_MS) is True
         with pytest.raises(PinRefused, match="changed meanwhile"):
             await attempt
     assert await failures(alice) == 0
@@ -219,7 +226,7 @@ async def test_a_pin_is_set_and_taken_away_under_the_books_lock(conn: Connection
     async with await connect(database_url) as batch:
         for act, has_pin in (
             (lambda: set_first(conn, SHOP, ALICE, PIN, NOW_MS, source=HERE), True),
-            (lambda: reset(conn, SHOP, "alice", NOW_MS), False),
+            (lambda: reset(conn, SHOP, "alice", lambda: NOW_MS), False),
         ):
             async with batch.transaction():
                 await batch.execute("update book set last_ms = last_ms where merchant_id = %s", [SHOP])
@@ -266,7 +273,7 @@ async def test_an_operator_takes_the_pin_the_lock_and_the_sessions_away(alice: C
     token = await open_session(alice, SHOP, ALICE, NOW_MS, frame=False, link_ms=NOW_MS)
     for _ in range(5):
         await guess(alice)
-    assert await reset(alice, SHOP, "alice", NOW_MS) is True
+    assert await reset(alice, SHOP, "alice", lambda: NOW_MS) is True
     line = await read_by_ext_user_id(alice, SHOP, "alice")
     assert (line.has_pin, line.pin_set_ms, line.pin_locked_until_ms) == (False, None, 0)
     assert await read_session(alice, token, NOW_MS) is None
@@ -274,9 +281,25 @@ async def test_an_operator_takes_the_pin_the_lock_and_the_sessions_away(alice: C
         await open_session(alice, SHOP, ALICE, NOW_MS + 1, frame=False, link_ms=NOW_MS)
     with pytest.raises(PinMissing, match="Set a PIN first"):
         await check(alice, SHOP, ALICE, PIN, NOW_MS)
-    assert await reset(alice, SHOP, "alice", NOW_MS) is False
+    assert await reset(alice, SHOP, "alice", lambda: NOW_MS) is False
     await set_first(alice, SHOP, ALICE, OTHER_PIN, NOW_MS, source=HERE)
     assert await guess(alice, pin=OTHER_PIN) == "right"
+
+
+async def test_a_link_made_while_a_reset_waited_for_the_book_opens_nothing(
+    alice: Connection, database_url: str
+) -> None:
+    clock = [NOW_MS]
+    async with await connect(database_url) as slow:
+        author = Author("operator:ann", HERE, clock[0], clock=lambda: clock[0])
+        async with alice.transaction():
+            await lock_book(alice, SHOP)
+            change = asyncio.create_task(reset_pin(slow, slow, author, SHOP, "alice"))
+            await wait_until_blocked(alice, slow.info.backend_pid, change)
+            clock[0] += 30_000
+        assert await change is True
+    with pytest.raises(LinkRevoked):
+        await open_session(alice, SHOP, ALICE, clock[0], frame=False, link_ms=NOW_MS + 20_000)
 
 
 async def test_one_sub_users_pin_is_nobody_elses(alice: Connection) -> None:
@@ -300,7 +323,7 @@ async def test_a_sub_user_that_is_not_there_has_no_pin(alice: Connection) -> Non
     with pytest.raises(SubUserUnknown, match="Merchant 999 has no sub-user"):
         await set_first(alice, 999, ALICE, PIN, NOW_MS, source=HERE)
     with pytest.raises(SubUserUnknown):
-        await reset(alice, OTHER, "alice", NOW_MS)
+        await reset(alice, OTHER, "alice", lambda: NOW_MS)
 
 
 async def test_a_pin_is_kept_as_a_salted_hash_and_said_nowhere(alice: Connection) -> None:

@@ -53,7 +53,7 @@ def test_a_reset_of_the_pin_voids_links_and_pages_from_before_it(
 ) -> None:
     old = shop.user("alice")["url"]
     assert browser.open(old).status_code == 200
-    shop.platform.operate(lambda conn: pins.reset(conn, shop.merchant_id, "alice", clock()))
+    shop.platform.operate(lambda conn: pins.reset(conn, shop.merchant_id, "alice", clock))
     assert browser.get("/wallet").status_code == 403
     sessions_before = session_count(shop.platform)
     answer = other_browser.get(path_of(old))
@@ -66,7 +66,7 @@ def test_a_reset_of_the_pin_voids_links_and_pages_from_before_it(
 def test_a_reset_voids_no_other_sub_users_link(shop: Shop, clock: Clock, browser: Browser) -> None:
     url = shop.user("bob")["url"]
     shop.user("alice")
-    shop.platform.operate(lambda conn: pins.reset(conn, shop.merchant_id, "alice", clock()))
+    shop.platform.operate(lambda conn: pins.reset(conn, shop.merchant_id, "alice", clock))
     assert browser.open(url).status_code == 200
 
 

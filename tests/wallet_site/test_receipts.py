@@ -67,7 +67,7 @@ def test_a_reset_of_the_pin_takes_shared_receipts_back(shop: Shop, browser: Brow
     alice = shop.user("alice", "5")
     link = share(browser, entries(browser.open(alice["url"]))[0])
     assert browser.get(link).status_code == 200
-    shop.platform.operate(lambda conn: pins.reset(conn, shop.merchant_id, "alice", shop.platform.clock()))
+    shop.platform.operate(lambda conn: pins.reset(conn, shop.merchant_id, "alice", shop.platform.clock))
     assert browser.get(link).status_code == 404
 
 

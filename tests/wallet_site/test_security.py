@@ -255,7 +255,7 @@ def test_after_a_reset_the_sub_user_is_told_and_guards_only_tighten_for_a_day(
 ) -> None:
     enter(shop, browser)
     browser.send(LIMITS, limit_debit="10", limit_day="50", pin=PIN)
-    shop.platform.operate(lambda conn: pins.reset(conn, shop.merchant_id, "alice", clock()))
+    shop.platform.operate(lambda conn: pins.reset(conn, shop.merchant_id, "alice", clock))
     clock.advance(1000)
     page = browser.open(shop.user("alice")["url"])
     assert "Your PIN was reset" in texts(page)

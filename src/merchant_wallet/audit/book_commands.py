@@ -62,10 +62,10 @@ async def ask_book(
     outcome = await submit(merchant_id, command)
     if isinstance(outcome, Refusal):
         refused = {"refused": outcome.code, "reason": outcome.msg}
-        await author.record(home, f"{action}.refused", subject, merchant_id, after=refused)
+        await author.later().record(home, f"{action}.refused", subject, merchant_id, after=refused)
         raise Refused(outcome)
     done = {"done": True, **read_audited_fields(outcome), **_describe_repeat(outcome)}
-    await author.record(home, action, subject, merchant_id, after=done)
+    await author.later().record(home, action, subject, merchant_id, after=done)
     return outcome
 
 

@@ -57,9 +57,9 @@ async def change_cell(
         try:
             yield told
         except Exception as error:
-            await author.record(home, refused, subject, merchant_id, after={"reason": str(error)})
+            await author.later().record(home, refused, subject, merchant_id, after={"reason": str(error)})
             raise
     if told.has_changed:
-        await author.record(home, action, subject, merchant_id, before=told.before, after=told.after)
+        await author.later().record(home, action, subject, merchant_id, before=told.before, after=told.after)
     else:
-        await author.record(home, refused, subject, merchant_id, after={"reason": UNCHANGED})
+        await author.later().record(home, refused, subject, merchant_id, after={"reason": UNCHANGED})

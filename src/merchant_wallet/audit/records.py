@@ -12,7 +12,7 @@ Rules:
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from itertools import chain
 from operator import attrgetter
 from pathlib import Path
@@ -23,6 +23,7 @@ from psycopg import AsyncConnection
 from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
+from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.db import Queries
 
 Connection = AsyncConnection[Any]
@@ -72,17 +73,22 @@ class Author(msgspec.Struct, frozen=True):
     """Who makes a change, from where and when.
 
     `facts` are stored beside each of the author's changes: a reason, or the proposal that another person has
-    accepted.
+    accepted. `clock` dates a second entry, after something that may take long.
     """
 
     actor: str
     source: str
     at_ms: int
     facts: Facts = {}
+    clock: Callable[[], int] = now_ms
 
     def with_facts(self, facts: Facts) -> "Author":
         """The same author, with these facts too."""
         return msgspec.structs.replace(self, facts={**self.facts, **facts})
+
+    def later(self) -> "Author":
+        """The same author, at the present time."""
+        return msgspec.structs.replace(self, at_ms=self.clock())
 
     async def record(
         self,

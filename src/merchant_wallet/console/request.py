@@ -84,7 +84,7 @@ class ConsoleRequest:
     @property
     def author(self) -> Author:
         """Who makes a change, for the audit log."""
-        return Author(self.actor, self.source, self.at_ms)
+        return Author(self.actor, self.source, self.at_ms, clock=self.context.clock)
 
     @property
     def merchant_id(self) -> int | None:

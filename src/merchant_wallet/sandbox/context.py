@@ -64,7 +64,7 @@ class Call:
     @property
     def author(self) -> Author:
         """The merchant as the author of a change, now."""
-        return Author(self.actor, SOURCE, self.context.clock())
+        return Author(self.actor, SOURCE, self.context.clock(), clock=self.context.clock)
 
     async def ask(self, command: Command) -> Outcome:
         """Send a command to the merchant's book. Raises Refused."""

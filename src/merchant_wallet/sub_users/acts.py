@@ -36,6 +36,6 @@ async def reset_pin(
 ) -> bool:
     """Remove a sub-user's PIN. Returns whether one was set. Raises SubUserUnknown."""
     async with change_cell(author, home, cell, RESET_PIN, format_subject(ext_user_id), merchant_id) as told:
-        was_set = await pins.reset(cell, merchant_id, ext_user_id, author.at_ms)
+        was_set = await pins.reset(cell, merchant_id, ext_user_id, author.clock)
         told.before = {"hadPin": was_set}
     return was_set

@@ -23,6 +23,7 @@ from psycopg.rows import class_row
 from merchant_wallet.audit import failures
 from merchant_wallet.audit.cell_changes import change_cell
 from merchant_wallet.audit.records import UNKNOWN
+from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.db import Queries
 from merchant_wallet.book.closed_books import refuse_closed
 from merchant_wallet.sub_users import sessions
@@ -166,8 +167,10 @@ async def check(
     await _check(conn, merchant_id, user_id, pin, at_ms, source, home)
 
 
-async def reset(conn: Connection, merchant_id: int, ext_user_id: str, at_ms: int) -> bool:
-    """Remove a sub-user's PIN and its lock, end its sessions, and revoke links created until `at_ms`.
+async def reset(
+    conn: Connection, merchant_id: int, ext_user_id: str, clock: Callable[[], int] = now_ms
+) -> bool:
+    """Remove a sub-user's PIN and its lock, end its sessions, and revoke links created until now.
 
     Only operators do this. With a newer link the sub-user can set a new PIN. Returns whether a PIN was set.
     Raises SubUserUnknown.
@@ -175,7 +178,8 @@ async def reset(conn: Connection, merchant_id: int, ext_user_id: str, at_ms: int
     async with conn.transaction():
         await lock_book(conn, merchant_id)
         line = await read_by_ext_user_id(conn, merchant_id, ext_user_id)
-        values = {"merchant_id": merchant_id, "user_id": line.user_id, "at_ms": at_ms}
+        # Not when it was asked for: links were made while the cell or the lock was waited for.
+        values = {"merchant_id": merchant_id, "user_id": line.user_id, "at_ms": clock()}
         await conn.execute(QUERIES["clear_pin"].text, values)
         await sessions.end_sessions(conn, merchant_id, line.user_id)
     return line.has_pin
