@@ -18,7 +18,6 @@ from merchant_wallet.audit.records import (
     append,
     encode_canonical,
     list_entries,
-    rename_action,
     show,
 )
 from merchant_wallet.audit.verify import AuditReport, verify
@@ -133,20 +132,6 @@ async def test_the_log_is_read_newest_first_in_pages_and_by_who_what_and_whose(c
     assert await numbers(conn, merchant_id=1001) == [3, 1]
     assert await numbers(conn, merchant_id=1001, actor=ANN, action="merchant.set") == [1]
     assert await numbers(conn, actor="nobody\0") == []
-
-
-async def test_entries_with_a_former_name_are_found_under_todays_and_keep_their_hash(
-    conn: Connection,
-) -> None:
-    await note(conn, "deposit.release")
-    await note(conn, "deposits.release")
-    await note(conn, "deposit.release")
-    assert await numbers(conn, action="deposits.release") == [3, 2, 1]
-    assert await numbers(conn, action="deposits.release", limit=2) == [3, 2]
-    assert await numbers(conn, action="deposit.release") == [3, 1]
-    assert [entry.action for entry in await list_entries(conn, before_no=2)] == ["deposit.release"]
-    assert rename_action("deposit.release.propose") == "deposits.release.propose"
-    assert (await verify(conn)).ok
 
 
 @pytest.mark.parametrize("limit", [0, 501])

@@ -170,7 +170,8 @@ async def list_entries(
 ) -> list[AuditEntry]:
     """At most `limit` (1 to 500) entries before a number, newest first, that match all given filters.
 
-    An action's entries under a former name are among them. Raises ValueError for another limit.
+    An action, or a stage of one such as `.asked`, has entries under today's name and former ones. Any of the
+    names finds all. Raises ValueError for another limit.
     """
     if not 1 <= limit <= MAX_PAGE:
         raise ValueError(f"A page has 1 to {MAX_PAGE} entries.")
@@ -192,7 +193,7 @@ async def list_entries(
         "before_no": MAX_NO if before_no is None else min(before_no, MAX_NO),
         "limit": limit,
     }
-    names = [action, *(former for former, today in FORMER_ACTIONS.items() if today == action)]
+    names = [None] if action is None else _list_names(action)
     pages = [await _read(conn, name, {**values, "action": one}) for one in names]
     if len(pages) == 1:
         return pages[0]
@@ -205,6 +206,17 @@ def rename_action(action: str) -> str:
         if action == former or action.startswith(f"{former}."):
             return today + action.removeprefix(former)
     return action
+
+
+def _list_names(action: str) -> list[str]:
+    """Today's name of an action, or of a stage of one, and its former ones."""
+    name = rename_action(action)
+    former = [
+        former + name.removeprefix(today)
+        for former, today in FORMER_ACTIONS.items()
+        if name == today or name.startswith(f"{today}.")
+    ]
+    return [name, *former]
 
 
 async def show(conn: Connection, audit_no: int) -> AuditEntry | None:

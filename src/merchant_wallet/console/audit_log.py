@@ -59,14 +59,14 @@ async def show_log(request: ConsoleRequest, conn: Connection) -> Response:
     """Entries, newest first, filtered by the URL."""
     state = read_state(AUDIT, request.http.query_params, filters=FILTERS)
     since_ms, until_ms = read_day(state.get("from")), read_end(state.get("to"))
-    before_no = _read_number(state.after)
+    before_no, action = _read_number(state.after), records.rename_action(state.get("action"))
     if until_ms is not None:
         end_no = await find_first(conn, until_ms)
         before_no = end_no if before_no is None else min(before_no, end_no)
     rows = await records.list_entries(
         conn,
         actor=state.get("actor") or None,
-        action=state.get("action") or None,
+        action=action or None,
         merchant_id=await find_scope(request, conn, state.get("merchant")),
         before_no=before_no,
         limit=PAGE_ROWS + 1,
@@ -79,7 +79,8 @@ async def show_log(request: ConsoleRequest, conn: Connection) -> Response:
         state=state,
         rows=await _say(request, conn, shown),
         next=last and str(last.audit_no),
-        actions=[("", request.translate(N_("Any"))), *_list_actions(request, state.get("action"))],
+        action=action,
+        actions=[("", request.translate(N_("Any"))), *_list_actions(request, action)],
     )
 
 
