@@ -58,7 +58,7 @@ async def _read(conn: Connection, change: ProposedChange) -> Facts:
 
 
 async def _apply(conn: Connection, change: ProposedChange, author: Author) -> Applied:
-    arguments = {**make_arguments(change.before, change.after), "proposalNo": change.proposal_no}
+    arguments = {**make_arguments(change.before, change.after), asked.PROPOSAL_NO: change.proposal_no}
     found = await asked.ask(
         conn, RELEASE, change.subject, arguments, author=author, merchant_id=change.merchant_id
     )

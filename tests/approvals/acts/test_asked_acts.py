@@ -112,15 +112,16 @@ def in_scene(database_url: str) -> InScene:
 
 def test_a_worker_carries_out_what_a_page_asked_and_the_audit_log_has_both(in_scene: InScene) -> None:
     async def scenario(scene: Scene) -> None:
-        act = (await scene.ask(again=False)).act
-        assert (act.state, act.asked_by, act.arguments) == ("waiting", "operator:ann", {"again": False})
+        act = (await scene.ask(again=False, proposalNo=7)).act
+        arguments = {"again": False, "proposalNo": 7}
+        assert (act.state, act.asked_by, act.arguments) == ("waiting", "operator:ann", arguments)
         await scene.work(scene.worker())
         ended = await scene.show(act.act_no)
         assert (ended.state, ended.result, scene.done) == ("done", {"moved": 3}, [act.act_no])
         assert await scene.log() == [("operator:ann", "sweep.run.asked"), ("worker", "sweep.run")]
         told = (await list_entries(scene.web, limit=1))[0].after
-        who = {"actNo": act.act_no, "askedBy": "operator:ann", "reason": "the float is low"}
-        assert told == {"moved": 3, **who}
+        who = {"askedBy": "operator:ann", "proposalNo": 7, "reason": "the float is low"}
+        assert told == {"moved": 3, "actNo": act.act_no, **who}
 
     in_scene(scenario)
 

@@ -37,6 +37,8 @@ LAPSED: Final = "lapsed"
 
 REASON: Final = "reason"
 """The fact of an author that an act keeps."""
+PROPOSAL_NO: Final = "proposalNo"
+"""The argument of an act that was asked for by accepting a proposal."""
 LASTS_MS: Final = 15 * 60_000
 """An act that no worker had within this time lapses: it was asked for a moment that is gone."""
 MAX_PAGE: Final = 200
@@ -158,6 +160,7 @@ async def record_outcome(
     """The audit entry of an act that has ended, in the transaction that ended it."""
     action = act.kind if act.state == DONE else f"{act.kind}.{act.state}"
     facts = {"actNo": act.act_no, "askedBy": act.asked_by, **({REASON: act.reason} if act.reason else {})}
+    facts |= {name: act.arguments[name] for name in (PROPOSAL_NO,) if name in act.arguments}
     author = Author(WORKER, WORKER, at_ms, facts)
     await author.record(conn, action, act.subject, act.merchant_id, before=before, after=told)
 
