@@ -1,7 +1,6 @@
 """What operators do about callbacks: send them again, pause and resume them, one or all of a merchant.
 
-Rules: a change and its entry in the audit log are one transaction, or around it if the cell is apart. What
-changes nothing is not recorded.
+Rules: a change and its entry in the audit log are one transaction, or around it if the cell is apart.
 """
 
 from contextlib import AbstractAsyncContextManager

@@ -1,8 +1,8 @@
 """What people do about held deposits: have one credited, or drop it.
 
 Rules: a decision and its entry in the audit log are one transaction, or around it if the cell is apart. A
-person at the console asks a worker for it. Its entry has the same facts, and names who asked. That a release
-needs two people is in `two_person_changes`.
+person at the console asks a worker for it. The worker's entry has its facts from `describe_decision` too, and
+names who asked. That a release needs two people is in `two_person_changes`.
 """
 
 from typing import Final, NamedTuple
