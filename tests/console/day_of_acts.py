@@ -78,6 +78,10 @@ def name_transfer(door: Door) -> None:
     door.values["transfer"] = number
 
 
+def name_record(door: Door) -> None:
+    ((door.values["record"],),) = door.till.platform.rows("select max(movement_no) from treasury_movement")
+
+
 def fill_settings(door: Door) -> None:
     door.values["settings"] = settings_form(door.owner, door.till.shop)
 
@@ -135,6 +139,7 @@ FACTS: Final[Mapping[str, tuple[str, str]]] = {
     "deposits.release": ("status block cause", "status"),
     "deposits.drop": ("status block cause", "status"),
     "treasury.record": ("recorded", MOVEMENT),
+    "treasury.correct": ("recorded", f"{MOVEMENT} corrects"),
     "cold.address": ("coldWallet", "coldWallet"),
     "cold.limits": (LIMITS, LIMITS),
     "cold.transfer": ("coldWallet hotWallet underWay", TRANSFER),
@@ -331,6 +336,16 @@ DAY: Final = (
         "reconcile record IN ERC20 5 --tx {hash}",
         "/console/safety/record",
         {"chain": "ERC20", "direction": "IN", "amount": "5", "tx_hash": "{hash}", "reason": WHY},
+    ),
+    Step(
+        "treasury.correct",
+        "reconcile record OUT ERC20 5 --tx {hash} --corrects {record}",
+        "/console/safety/record",
+        {
+            **{"chain": "ERC20", "direction": "OUT", "amount": "5", "tx_hash": "{hash}"},
+            **{"corrects": "{record}", "reason": WHY},
+        },
+        arrange=name_record,
     ),
     Step(
         "cold.address",

@@ -6,7 +6,7 @@ second person accepts. A day of work goes through each of them. `day_of_acts` is
 
 import re
 import shlex
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 import pytest
@@ -14,19 +14,34 @@ from tests.cli.conftest import Wallet
 from tests.console.conftest import ConsoleUser, People
 from tests.console.day_of_acts import DAY, FACTS, PREPARING, PROPOSED, WHY, WITH_REASON, Step
 from tests.console.money_scene import HOT
+from tests.console.test_audit_words import SOURCE as SOURCES
 from tests.console.test_audit_words import list_forms
 from tests.console.test_safety import work
 from tests.console.test_withdrawals import Till, till
 from tests.journeys.conftest import MASTER_KEY
 
+from merchant_wallet.approvals.acts import kinds
 from merchant_wallet.base.addresses import format_address
+from merchant_wallet.cli.session import find_actor
 from merchant_wallet.console.audit_words import ACTIONS
 from merchant_wallet.web.proposal_rights import RIGHTS
 
 __all__ = ["till"]
 
 BESIDE: Final = frozenset({"alone", "reason", "proposalNo", "proposedBy", "actNo", "askedBy"})
-"""Facts of the author: why, and on whose proposal. They differ by door, and each door has them."""
+"""Facts of the author: why, and on whose proposal. They differ by door, and are compared with the door."""
+OWN_VALUES: Final = frozenset(
+    {
+        *("name", "secondApprovalLimit", "retiredSecretNo", "approvedBy", "stops", "stoppedBy", "orderId"),
+        *("txHash", "no", "corrects", "coldWallet", "to", "transferId", "mostHot"),
+    }
+)
+"""Facts whose values differ by door: who it is, and what can be done once only."""
+LEFT: Final = OWN_VALUES | {"refillBelow", "target"}
+"""Facts that differ by door before the act: also what another door has left."""
+ASKED: Final = frozenset({kinds.RELEASE_DEPOSIT, kinds.DROP_DEPOSIT})
+"""Acts of the day that a worker is asked for in the console."""
+SOURCE: Final = "127.0.0.1"
 READERS: Final = frozenset({"web/own_audit.py", "reporting/platform_status.py", "audit/records.py"})
 """Files that name acts to read their entries."""
 MORE: Final = (
@@ -34,7 +49,10 @@ MORE: Final = (
     # Only the console asks a worker for these. At the terminal the same changes nothing.
     *("sweep.plan", "reconcile.run"),
 )
-"""Acts with more doors that a day has no cheap way to. Each door calls the same function, too."""
+"""Acts with more doors that a day has no cheap way to.
+
+Each door calls the same function, or shares with a worker the one that describes the facts (0124).
+"""
 ONE_DOOR: Final = {
     "cli": "archive.remove archive.restore archive.sign archive.write backup.created book.credit book.debit"
     " cell.add cell.drain cell.follow cell.move.begin cell.move.drop_old cell.move.switch cell.move.take_back"
@@ -53,14 +71,31 @@ ONE_DOOR: Final = {
 """The other acts, by their only door. Failures are counted, and written later."""
 
 
+SHARED_WITH_WORKERS: Final = {"cli/sweep.py", "cli/rescans.py"}
+"""What workers are asked for, done at the terminal: both share the function that describes the facts."""
+records_act = re.compile(
+    r"\.record\((?:[^()]|\([^()]*\))*\b(?:acts|kinds|access|two_person_changes)\.[A-Z]"
+).search
+"""Whether a source records an act by the constant of its slice."""
+Values = Mapping[str, Any]
+
+
 class Entry(NamedTuple):
     """What is compared of an entry of the log. Numbers and names in the subject are left out."""
 
     action: str
     subject: str
-    is_of_merchant: bool
-    before: frozenset[str]
-    after: frozenset[str]
+    merchant: str
+    before: Values
+    after: Values
+
+
+class Told(NamedTuple):
+    """What an entry says of its author."""
+
+    actor: str
+    source: str
+    facts: Values
 
 
 def to_facts(names: Iterable[str]) -> frozenset[str]:
@@ -68,8 +103,16 @@ def to_facts(names: Iterable[str]) -> frozenset[str]:
     return frozenset(names) - BESIDE
 
 
+def to_values(facts: Values | None, differing: frozenset[str]) -> Values:
+    """The facts that are no author's. Of what differs by door only the names are kept."""
+    told = facts or {}
+    return {name: "…" if name in differing else told[name] for name in to_facts(told)}
+
+
 class OneDoor:
     """One way to act on the platform. `number` is its own, for what can be done once only."""
+
+    is_own = False
 
     def __init__(self, till: Till, owner: ConsoleUser, number: int) -> None:
         self.till = till
@@ -90,6 +133,12 @@ class OneDoor:
             "cold": address,
         }
 
+    @property
+    def owner_actor(self) -> str:
+        """The person in the console, as the log names it."""
+        kind = "merchant" if self.is_own else "operator"
+        return f"{kind}:{self.owner.name}"
+
     def act(self, step: Step) -> None:
         """Do it."""
         raise NotImplementedError
@@ -109,21 +158,32 @@ class OneDoor:
             self.act(step)
             if self.platform.rows("select 1 from asked_act where ended_ms is null"):
                 work(self.platform)
-            found += self._read(step.action, before)
+            found.append(self._read(step, before))
         return found
 
-    def _read(self, action: str, after_no: int) -> Iterator[Entry]:
+    def _read(self, step: Step, after_no: int) -> Entry:
         rows = self.platform.rows(
-            "select subject, merchant_id, before, after from audit_entry where action = %s and audit_no > %s",
-            action,
+            "select subject, merchant_id, before, after, actor, source from audit_entry"
+            " where action = %s and audit_no > %s",
+            step.action,
             after_no,
         )
-        assert len(rows) == 1, (type(self).__name__, action, rows)
-        for subject, merchant_id, was, became in rows:
-            facts = [frozenset(one or ()) - BESIDE for one in (was, became)]
-            yield Entry(
-                action, re.sub("[0-9a-f]*[0-9]+[0-9a-f]*", "#", subject), merchant_id is not None, *facts
-            )
+        assert len(rows) == 1, (type(self).__name__, step.action, rows)
+        ((subject, merchant_id, was, became, actor, source),) = rows
+        told = Told(actor, source, {name: value for name, value in (became or {}).items() if name in BESIDE})
+        assert told == self.expect(step, told.facts), (type(self).__name__, step.action)
+        merchants = {None: "nobody's", self.values["shop"]: "the shop's"}
+        return Entry(
+            step.action,
+            re.sub("[0-9a-f]*[0-9]+[0-9a-f]*", "#", subject),
+            merchants.get(merchant_id, "another's"),
+            to_values(was, LEFT),
+            to_values(became, OWN_VALUES),
+        )
+
+    def expect(self, step: Step, told: Values) -> Told:
+        """What the entry of a step must say of its author. Numbers are from what it says."""
+        raise NotImplementedError
 
 
 class Terminal(OneDoor):
@@ -142,6 +202,10 @@ class Terminal(OneDoor):
             arguments += ["--reason", WHY]
         self.settle(wallet.ask(*arguments))
 
+    def expect(self, step: Step, told: Values) -> Told:
+        why = {"reason": WHY} if step.terminal.startswith(WITH_REASON) else {}
+        return Told(find_actor(), "terminal", why)
+
     def settle(self, document: dict[str, Any]) -> None:
         """Do what is left to do after a command."""
 
@@ -150,12 +214,25 @@ class TwoPeople(Terminal):
     """The command line proposes what needs two people, and somebody else accepts it in the console."""
 
     needs_two = True
+    was_proposed = False
 
     def settle(self, document: dict[str, Any]) -> None:
-        for (number,) in self.platform.rows("select proposal_no from proposal where state = 'open'"):
+        proposals = self.platform.rows("select proposal_no from proposal where state = 'open'")
+        self.was_proposed = bool(proposals)
+        for (number,) in proposals:
             self.owner.post(f"/console/proposals/{number}/accept")
             (row,) = self.platform.rows("select state, outcome from proposal where proposal_no = %s", number)
             assert row == ("accepted", None), document
+
+    def expect(self, step: Step, told: Values) -> Told:
+        terminal = super().expect(step, told)
+        if not self.was_proposed:
+            return terminal
+        proposal = {"proposalNo": told["proposalNo"]}
+        if step.action in ASKED:
+            who = {"actNo": told["actNo"], "askedBy": self.owner_actor}
+            return Told("worker", "worker", {**terminal.facts, **proposal, **who})
+        return Told(self.owner_actor, SOURCE, {**terminal.facts, **proposal, "proposedBy": find_actor()})
 
 
 class Console(OneDoor):
@@ -169,6 +246,18 @@ class Console(OneDoor):
         }
         answer = self.owner.post(path, form)
         assert answer.status_code in (200, 303), (path, answer.text)
+
+    def expect(self, step: Step, told: Values) -> Told:
+        why = {"reason": WHY} if "reason" in step.form else {}
+        if step.action in ASKED:
+            return Told("worker", "worker", {**why, "actNo": told["actNo"], "askedBy": self.owner_actor})
+        return Told(self.owner_actor, SOURCE, why)
+
+
+class OwnConsole(Console):
+    """The console of the merchant's own person."""
+
+    is_own = True
 
 
 Doors = dict[str, OneDoor]
@@ -204,13 +293,13 @@ def doors(till: Till, people: People) -> Doors:
         "terminal": Terminal(till, owner, 0),
         "console": Console(till, owner, 1),
         "two people": TwoPeople(till, owner, 2),
-        "own": Console(till, own, 3),
+        "own": OwnConsole(till, own, 3),
     }
 
 
 def test_each_act_leaves_the_same_facts_whichever_door_it_came_through(doors: Doors) -> None:
     terminal = doors["terminal"].work_through(DAY)
-    facts = {one.action: (one.before, one.after) for one in terminal}
+    facts = {one.action: (to_facts(one.before), to_facts(one.after)) for one in terminal}
     assert facts == {
         act: (to_facts(before.split()), to_facts(after.split())) for act, (before, after) in FACTS.items()
     }
@@ -246,3 +335,13 @@ def test_each_act_has_one_place_and_is_in_the_table() -> None:
     assert shared & alone == set()
     doors = {"cli", "console", "sandbox", "wallet_site", "processes"}
     assert {act for act in shared if places.get(act, set()) & doors} == set(), "its slice records it"
+
+
+def test_doors_record_no_act_of_a_slice_themselves() -> None:
+    found = {
+        str(path.relative_to(SOURCES))
+        for folder in ("cli", "console")
+        for path in (SOURCES / folder).rglob("*.py")
+        if records_act(path.read_text())
+    }
+    assert found == SHARED_WITH_WORKERS

@@ -13,6 +13,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from merchant_wallet.approvals.changes import Facts, ProposedChange
+from merchant_wallet.audit.records import Author
 from merchant_wallet.console import flash, proposal_forms
 from merchant_wallet.console.form_state import EMPTY_FORM, FormState, refill
 from merchant_wallet.console.proposal_forms import Unproposed
@@ -127,7 +128,9 @@ async def _change_role(
         if _needs_two(request) and gains_rights(before.role, before.merchant_id, role, merchant_id):
             facts = access.describe_new_role(before, role, merchant_id)
             return await _propose(request, conn, access.SET_ROLE, before.name, facts, before.merchant_id)
-        await access.set_role(conn, request.author, operator_id, role, merchant_id, wait_ms=_wait_ms(request))
+        await access.set_role(
+            conn, _author(request), operator_id, role, merchant_id, wait_ms=_wait_ms(request)
+        )
     return None
 
 
@@ -161,7 +164,7 @@ async def _change_status(
         if disables:
             await access.disable(conn, request.author, operator_id)
         else:
-            await access.enable(conn, request.author, operator_id, wait_ms=_wait_ms(request))
+            await access.enable(conn, _author(request), operator_id, wait_ms=_wait_ms(request))
     return None
 
 
@@ -175,7 +178,7 @@ async def reset(request: ConsoleRequest, conn: Connection) -> Response:
                 facts = access.describe_reset(before)
                 proposed = await _propose(request, conn, access.RESET, before.name, facts, before.merchant_id)
                 return proposal_forms.redirect_to(request, proposed)
-            made = await access.reset(conn, request.author, before.operator_id, wait_ms=_wait_ms(request))
+            made = await access.reset(conn, _author(request), before.operator_id, wait_ms=_wait_ms(request))
     except Unproposed as unproposed:
         return await _show_unproposed(request, conn, found, unproposed)
     return show_password(request, made, N_("{name} has a new password"))
@@ -191,6 +194,11 @@ async def end_sessions(request: ConsoleRequest, conn: Connection) -> Response:
 
 def _needs_two(request: ConsoleRequest) -> bool:
     return request.context.settings.needs_two_people
+
+
+def _author(request: ConsoleRequest) -> Author:
+    """Who acts, and why if that was typed. Raises Unproposed."""
+    return request.author.with_facts(proposal_forms.read_reason(request))
 
 
 def _wait_ms(request: ConsoleRequest) -> int:
