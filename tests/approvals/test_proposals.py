@@ -33,7 +33,7 @@ def test_what_one_proposes_and_another_accepts_moves_once(database_url: str) -> 
         assert await scene.shop.alice_units() == 5 * COIN
         assert await proposals.list_open(scene.conn) == []
         assert await proposals.list_decided(scene.conn) == [accepted]
-        assert await proposals.carry_out(scene.conn, scene.ask, proposed.proposal_no) == accepted
+        assert await proposals.carry_out(scene.conn, scene.ask, proposed.proposal_no, roles=ROLES) == accepted
         assert len(scene.asked) == 1
         facts = await scene.shop.rows("select facts from entry where entry_id = %s", accepted.entry_id)
         assert '"proposedBy":"operator:ann"' in facts[0][0]
@@ -103,7 +103,9 @@ def test_a_proposal_is_refused_with_a_reason_or_withdrawn_by_whoever_made_it(dat
         back = await proposals.withdraw(scene.conn, second, "cli:ann", 2000)
         assert (back.state, back.outcome) == ("withdrawn", None)
         for number in (first, second):
-            assert "can't be carried out" in await refusal(proposals.carry_out(scene.conn, scene.ask, number))
+            assert "can't be carried out" in await refusal(
+                proposals.carry_out(scene.conn, scene.ask, number, roles=ROLES)
+            )
         assert await scene.kfb_units() == FUNDS
 
     run_story(database_url, story)
@@ -116,7 +118,7 @@ def test_what_the_book_refuses_has_failed_and_stays_so(database_url: str) -> Non
         assert (failed.state, failed.entry_id) == ("failed", None)
         assert failed.outcome == "amount: more than the available balance"
         await scene.shop.ask(scene.writer, Adjust(KFB, COIN, "more", "x", None))
-        assert await proposals.carry_out(scene.conn, scene.ask, no) == failed
+        assert await proposals.carry_out(scene.conn, scene.ask, no, roles=ROLES) == failed
         assert await scene.entries() == []
 
     run_story(database_url, story)

@@ -8,7 +8,7 @@ from tests.console.test_deposits import DEPOSITS, arrive
 from tests.console.test_safety import SAFETY, nothing_asked, work
 from tests.console.test_withdrawals import Till, audit, till
 
-from merchant_wallet.approvals.acts import asked, kinds
+from merchant_wallet.approvals.acts import asked, causes, kinds
 from merchant_wallet.audit.records import Author
 
 __all__ = ["nothing_asked", "till"]
@@ -67,6 +67,21 @@ def test_what_two_people_released_is_not_credited_once_it_has_changed(
     ((act_no,),) = till.platform.rows("select act_no from asked_act where state = 'failed'")
     told = read_text(people.again(ann).page(f"{SAFETY}/acts/{act_no}"))
     assert "It is no longer held as it was then: look at the deposit." in told
+
+
+@pytest.mark.parametrize("which", ["proposer", "acceptor"])
+def test_deposit_is_not_credited_when_one_of_the_two_was_disabled_before_the_worker_began(
+    till: Till, people: People, which: str
+) -> None:
+    tx_hash = arrive(till.shop, "held")
+    ann, ben = people.signed_in("operator"), people.signed_in("operator")
+    proposed = ann.post(f"{DEPOSITS}/ERC20/{tx_hash}/0/release", {"reason": "two transfers"})
+    ben.post(f"{proposed.headers['location']}/accept")
+    one = ann if which == "proposer" else ben
+    till.platform.rows("update operator set status = 'disabled' where name = %s returning 1", one.name)
+    work(till.platform)
+    assert till.platform.rows("select status from deposit where tx_hash = %s", tx_hash) == [("held",)]
+    assert till.platform.rows("select cause from asked_act where state = 'failed'") == [(causes.NOT_ALLOWED,)]
 
 
 @pytest.mark.parametrize("status", ["dropped", "pending"])

@@ -10,7 +10,8 @@ Rules:
 - The rule of the kind is checked again too. If it refuses, the proposal fails, and `outcome` says why.
 - A merchant's own people have few open proposals at a time: theirs must not hide others'.
 - Proposing, refusing and withdrawing write their audit entry in the same transaction.
-- The caller passes the time, and checks the right to propose and to decide.
+- The caller passes the time, and checks the right to propose and to decide. It is read again under the locks
+  (see `standing`).
 """
 
 from collections.abc import Awaitable, Callable, Collection, Mapping
@@ -38,7 +39,7 @@ from merchant_wallet.approvals.decisions import (
     check_reason,
     is_expired,
 )
-from merchant_wallet.approvals.proposers import may_still_ask, may_still_propose
+from merchant_wallet.approvals.standing import may_still_ask, may_still_propose, require_standing
 from merchant_wallet.audit import records as audit
 from merchant_wallet.audit.records import Author
 from merchant_wallet.base.db import Queries
@@ -130,7 +131,7 @@ async def propose(
 ) -> ProposedChange:
     """Propose a change of `subject` from `before` to `after`. It can be accepted for `lasts_ms`.
 
-    Raises ProposalRefused, FactsRefused.
+    Raises ProposalRefused, RightLost, FactsRefused.
     """
     check_proposer(person.actor, person.eligible_ms, at_ms)
     _check_difference(before, after)
@@ -148,6 +149,7 @@ async def propose(
     }
     async with conn.transaction():
         made = await _insert(conn, values)
+        await require_standing(conn, person, at_ms)
         facts = {**made.after, "proposalNo": made.proposal_no, "reason": made.reason}
         await _record(conn, f"{kind}.propose", made, person, at_ms, before=before, after=facts)
     return made
@@ -160,19 +162,17 @@ async def accept(
 
     `roles` are the roles that may propose and accept it. Returns the proposal with its result. It is `failed`
     if the value has changed, the rule refuses, or the proposer could not propose it any more. Raises
-    ProposalRefused if this person can't accept it.
+    ProposalRefused or RightLost if this person can't accept it.
     """
     async with conn.transaction():
         change = await _lock(conn, proposal_no)
         if change.kind != kind.name:
             raise ProposalRefused(ProposalRefusal.OTHER_KIND, number=proposal_no, kind=change.kind)
         check_decision(change, ACCEPTED, person.actor, person.eligible_ms, at_ms)
-        # Under the lock, for which this may have waited. Rights may be gone since the caller looked.
-        if not await may_still_ask(conn, person.actor, at_ms, roles):
-            raise ProposalRefused(ProposalRefusal.DECIDER_CHANGED)
         try:
-            applied = await _carry_out(conn, kind, change, _author_of(change, person, at_ms), roles)
+            applied = await _carry_out(conn, kind, change, person, at_ms, roles)
         except ChangeRefused as refused:
+            await _check_decider(conn, person, at_ms, roles)
             failed = await _decide(conn, change, FAILED, person, at_ms, str(refused))
             facts = {"proposalNo": proposal_no, "outcome": failed.outcome}
             await _record(conn, f"{kind.name}.fail", failed, person, at_ms, after=facts)
@@ -184,7 +184,7 @@ async def accept(
 async def refuse(
     conn: Connection, proposal_no: int, reason: str, *, person: Person, at_ms: int
 ) -> ProposedChange:
-    """Refuse an open proposal. Raises ProposalRefused."""
+    """Refuse an open proposal. Raises ProposalRefused, RightLost."""
     return await _reject(conn, proposal_no, REFUSED, person, at_ms, check_reason(reason))
 
 
@@ -236,17 +236,27 @@ async def _insert(conn: Connection, values: dict[str, Any]) -> ProposedChange:
 
 
 async def _carry_out(
-    conn: Connection, kind: Kind, change: ProposedChange, author: Author, roles: Collection[str]
+    conn: Connection, kind: Kind, change: ProposedChange, person: Person, at_ms: int, roles: Collection[str]
 ) -> Applied:
-    if not await may_still_propose(conn, change, roles):
-        raise ChangeRefused(ProposalRefusal.PROPOSER_CHANGED.value)
     async with conn.transaction():
-        if dict(await kind.read(conn, change)) != change.before:
+        before = dict(await kind.read(conn, change))
+        # Under the locks of the proposal and of the value, for which this may have waited.
+        await _check_decider(conn, person, at_ms, roles)
+        if not await may_still_propose(conn, change, roles):
+            raise ChangeRefused(ProposalRefusal.PROPOSER_CHANGED.value)
+        if before != change.before:
             raise ChangeRefused(STALE)
         if await _fetch(conn, "find_same_accepted", {"proposal_no": change.proposal_no}):
             # The value equals `before`, but it was changed and changed back.
             raise ChangeRefused(STALE)
-        return await kind.apply(conn, change, author)
+        return await kind.apply(conn, change, _author_of(change, person, at_ms))
+
+
+async def _check_decider(conn: Connection, person: Person, at_ms: int, roles: Collection[str]) -> None:
+    """Check that who accepts still may. Raises ProposalRefused, RightLost."""
+    if not await may_still_ask(conn, person.actor, at_ms, roles):
+        raise ProposalRefused(ProposalRefusal.DECIDER_CHANGED)
+    await require_standing(conn, person, at_ms)
 
 
 async def _reject(
@@ -255,6 +265,7 @@ async def _reject(
     async with conn.transaction():
         change = await _lock(conn, proposal_no)
         check_decision(change, state, person.actor, person.eligible_ms, at_ms)
+        await require_standing(conn, person, at_ms)
         decided = await _decide(conn, change, state, person, at_ms, outcome)
         facts = {"proposalNo": proposal_no, "outcome": outcome}
         what = "refuse" if state == REFUSED else "withdraw"

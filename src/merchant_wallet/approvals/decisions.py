@@ -6,7 +6,7 @@ Rules:
 - A person whose approvals do not count yet can neither propose nor accept: an operator who is new, was reset,
   was enabled again or got more rights. Everybody may refuse, since that changes nothing.
 - While a proposal is open, the same can't be proposed again. So a double click makes one proposal.
-- A proposal can't be accepted once its proposer may no longer propose it; see `proposers`.
+- A proposal can't be accepted once its proposer may no longer propose it; see `standing`.
 - After its deadline a proposal can only be refused or withdrawn.
 """
 
@@ -65,11 +65,20 @@ class ProposalRefused(ValueError):
 
 
 class Person(msgspec.Struct, frozen=True):
-    """Who proposes or decides, from which source address, and from when that person's approvals count."""
+    """Who acts, from which source address, and from when that person's approvals count.
+
+    At the console also the session's id, and the role and the merchant that the rights were checked for.
+    """
 
     actor: str
     source: str
     eligible_ms: int = 0
+    session_id: str = ""
+    role: str = ""
+    merchant_id: int | None = None
+
+    def __repr__(self) -> str:
+        return f"Person({self.actor!r}, {self.source!r})"
 
 
 class Decidable(Protocol):

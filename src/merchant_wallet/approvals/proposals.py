@@ -6,6 +6,9 @@ Who may propose and decide is in `decisions`. Rules:
 - If an accepted proposal has no entry, its result is not known yet. `carry_out` asks the book again.
 - The book's answer is stored last, under the proposal's lock. So a refusal is stored only while nobody else
   asks.
+- Who accepted must still be allowed to when the book is asked, and stays so until it has answered (see
+  `standing`). Otherwise the book only says whether it has made the entry before, and the proposal fails if it
+  has not.
 """
 
 from collections.abc import Awaitable, Callable, Collection
@@ -29,13 +32,13 @@ from merchant_wallet.approvals.decisions import (
     check_proposer,
     check_reason,
 )
-from merchant_wallet.approvals.proposers import may_still_propose
-from merchant_wallet.audit.records import Author
+from merchant_wallet.approvals.standing import may_still_ask, may_still_propose
+from merchant_wallet.audit.records import Author, Hold, hold_nothing
 from merchant_wallet.base.codes import Refusal
 from merchant_wallet.base.currencies import CURRENCIES
 from merchant_wallet.base.db import Queries
 from merchant_wallet.base.money import MAX_BALANCE_UNITS
-from merchant_wallet.book.commands import Adjust, Command
+from merchant_wallet.book.commands import Adjust, Command, FindAdjustment
 from merchant_wallet.book.outcomes import Adjusted, Outcome
 
 QUERIES: Final = Queries(Path(__file__).with_name("proposals.sql"))
@@ -182,14 +185,20 @@ async def take(
     eligible_ms: int = 0,
     *,
     roles: Collection[str],
+    hold: Hold = hold_nothing,
 ) -> Proposal:
     """Accept an open proposal before the book is asked. `eligible_ms` as in `propose`.
 
-    `roles` are the roles that may propose an adjustment. Raises ProposalRefused, also if the proposer could
-    not propose it any more.
+    `roles` are the roles that may propose an adjustment. `hold` checks whatever else the decider needs, under
+    the proposal's lock. Raises ProposalRefused, also if the proposer could not propose it any more, and what
+    `hold` raises.
     """
     async with conn.transaction():
         taken = await _decide(conn, proposal_no, ACCEPTED, decided_by, at_ms, None, eligible_ms)
+        # Under the lock of the proposal, for which this may have waited.
+        if not await may_still_ask(conn, decided_by, at_ms, roles):
+            raise ProposalRefused(ProposalRefusal.DECIDER_CHANGED)
+        await hold(conn)
         if not await may_still_propose(conn, taken, roles):
             raise ProposalRefused(ProposalRefusal.PROPOSER_CHANGED)
         return taken
@@ -262,32 +271,39 @@ async def accept(
     eligible_ms: int = 0,
     *,
     roles: Collection[str],
+    hold: Hold = hold_nothing,
 ) -> Proposal:
     """Accept a proposal and carry it out. Returns it with its result; `failed` if the book refused.
 
-    `roles` as in `take`.
+    `roles` and `hold` as in `take`.
 
     Raises ProposalRefused, and what `ask` raises. Then it stays accepted, and `carry_out` finds out the
     result. Raises RuntimeError inside a transaction, since its rollback would forget what the book has done.
     """
     if conn.info.transaction_status != TransactionStatus.IDLE:
         raise RuntimeError("an acceptance must be committed before the book is asked")
-    taken = await take(conn, proposal_no, decided_by, at_ms, eligible_ms, roles=roles)
-    return await carry_out(conn, ask, taken.proposal_no)
+    taken = await take(conn, proposal_no, decided_by, at_ms, eligible_ms, roles=roles, hold=hold)
+    return await carry_out(conn, ask, taken.proposal_no, roles=roles)
 
 
-async def carry_out(conn: AsyncConnection, ask: Ask, proposal_no: int) -> Proposal:
+async def carry_out(conn: AsyncConnection, ask: Ask, proposal_no: int, *, roles: Collection[str]) -> Proposal:
     """Let the book make the entry of an accepted proposal, once, and store the answer.
 
-    It may be called again at any time, also after a crash. A finished proposal is returned as it is. Raises
-    ProposalRefused if nobody accepted it, and what `ask` raises.
+    It may be called again at any time, also after a crash. A finished proposal is returned as it is. `roles`
+    as in `take`. Raises ProposalRefused if nobody accepted it, and what `ask` raises.
     """
     async with conn.transaction():
         proposal = await _lock(conn, proposal_no)
         if proposal.state not in (ACCEPTED, FAILED):
             raise ProposalRefused(ProposalRefusal.NOT_ACCEPTED, number=proposal_no, state=proposal.state)
         if proposal.is_unfinished:
-            await note_outcome(conn, proposal, await ask(proposal.merchant_id, command_of(proposal)))
+            assert proposal.decided_by is not None
+            assert proposal.decided_ms is not None
+            may = await may_still_ask(conn, proposal.decided_by, proposal.decided_ms, roles)
+            command = command_of(proposal)
+            if not may:
+                command = FindAdjustment(**msgspec.structs.asdict(command))
+            await note_outcome(conn, proposal, await ask(proposal.merchant_id, command))
             return await _lock(conn, proposal_no)
         return proposal
 

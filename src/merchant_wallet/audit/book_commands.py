@@ -1,7 +1,9 @@
 """A command to a book that a person gives, and its records in the audit log, which is in home.
 
-Rules: a book commits by itself. So the log gets one entry before, with what is asked, and one after, with the
-outcome. If the second is missing, the outcome is unknown: look before you ask again.
+Rules:
+- A book commits by itself. So the log gets one entry before, with what is asked, and one after, with the
+  outcome. If the second is missing, the outcome is unknown: look before you ask again.
+- The author's right is read again before the book is asked, and held until it has answered.
 """
 
 from collections.abc import Awaitable, Callable
@@ -54,18 +56,21 @@ async def ask_book(
     """Have a book carry a command out. Returns the outcome once it is committed and recorded.
 
     `act` is for the sandbox, whose acts have names of their own. Raises Refused if the book refuses, and what
-    `submit` raises. Must not be called in a transaction.
+    `submit` and the author's `hold` raise. Must not be called in a transaction.
     """
     action, subject = name_act(merchant_id, command) if act is None else act
     asked: dict[str, Any] = msgspec.to_builtins(command)
     await author.record(home, f"{action}.asked", subject, merchant_id, after=asked)
-    outcome = await submit(merchant_id, command)
+    async with home.transaction():
+        done = await author.held(home)
+        outcome = await submit(merchant_id, command)
+        if isinstance(outcome, Refusal):
+            action, told = f"{action}.refused", {"refused": outcome.code, "reason": outcome.msg}
+        else:
+            told = {"done": True, **read_audited_fields(outcome), **_describe_repeat(outcome)}
+        await done.later().record(home, action, subject, merchant_id, after=told)
     if isinstance(outcome, Refusal):
-        refused = {"refused": outcome.code, "reason": outcome.msg}
-        await author.later().record(home, f"{action}.refused", subject, merchant_id, after=refused)
         raise Refused(outcome)
-    done = {"done": True, **read_audited_fields(outcome), **_describe_repeat(outcome)}
-    await author.later().record(home, action, subject, merchant_id, after=done)
     return outcome
 
 

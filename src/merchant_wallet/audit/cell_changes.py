@@ -1,6 +1,7 @@
 """A change of a merchant's cell, and its record in the audit log, which is in home.
 
 - In the default cell both are one transaction.
+- In home the author's right is held until the change is committed.
 - An apart cell commits by itself. So the log gets one entry before, with what is asked, and one after. If the
   second is missing, the outcome is unknown: look before you ask again.
 """
@@ -51,15 +52,22 @@ async def change_cell(
             if told.has_changed:
                 await author.record(home, action, subject, merchant_id, before=told.before, after=told.after)
         return
-    refused = f"{action}.refused"
+    refused, done = f"{action}.refused", author.afterwards
     await author.record(home, f"{action}.asked", subject, merchant_id)
-    async with cell.transaction():
-        try:
-            yield told
-        except Exception as error:
-            await author.later().record(home, refused, subject, merchant_id, after={"reason": str(error)})
-            raise
+    cause = None
+    try:
+        async with home.transaction(), cell.transaction():
+            try:
+                await author.hold(home)
+                yield told
+            except Exception as error:
+                cause = error
+                raise
+    finally:
+        # Not after a commit that failed: its outcome is unknown.
+        if cause is not None:
+            await done.later().record(home, refused, subject, merchant_id, after={"reason": str(cause)})
     if told.has_changed:
-        await author.later().record(home, action, subject, merchant_id, before=told.before, after=told.after)
+        await done.later().record(home, action, subject, merchant_id, before=told.before, after=told.after)
     else:
-        await author.later().record(home, refused, subject, merchant_id, after={"reason": UNCHANGED})
+        await done.later().record(home, refused, subject, merchant_id, after={"reason": UNCHANGED})

@@ -12,7 +12,7 @@ Rules:
 import hashlib
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from itertools import chain
 from operator import attrgetter
 from pathlib import Path
@@ -69,11 +69,20 @@ class AuditEntry(msgspec.Struct, frozen=True):
     hash: bytes
 
 
+Hold = Callable[[Connection], Awaitable[None]]
+"""Checks, in the transaction of a change, that a person still may, and keeps it so. Raises if not."""
+
+
+async def hold_nothing(conn: Connection) -> None:
+    """For those whose rights are no operator's, and for what was checked already."""
+
+
 class Author(msgspec.Struct, frozen=True):
     """Who makes a change, from where and when.
 
     `facts` are stored beside each of the author's changes: a reason, or the proposal that another person has
-    accepted. `clock` dates a second entry, after something that may take long.
+    accepted. `hold` is called whenever a change is recorded. It is called before a change that may be of the
+    author's own account. `clock` dates a second entry, after something that may take long.
     """
 
     actor: str
@@ -81,6 +90,7 @@ class Author(msgspec.Struct, frozen=True):
     at_ms: int
     facts: Facts = {}
     clock: Callable[[], int] = now_ms
+    hold: Hold = hold_nothing
 
     def with_facts(self, facts: Facts) -> "Author":
         """The same author, with these facts too."""
@@ -89,6 +99,16 @@ class Author(msgspec.Struct, frozen=True):
     def later(self) -> "Author":
         """The same author, at the present time."""
         return msgspec.structs.replace(self, at_ms=self.clock())
+
+    async def held(self, conn: Connection) -> "Author":
+        """Hold the author's right until the transaction ends. Gives the author. Raises what `hold` raises."""
+        await self.hold(conn)
+        return self.afterwards
+
+    @property
+    def afterwards(self) -> "Author":
+        """The same author, for what is done already: nothing is held."""
+        return msgspec.structs.replace(self, hold=hold_nothing)
 
     async def record(
         self,
@@ -100,18 +120,23 @@ class Author(msgspec.Struct, frozen=True):
         before: Facts | None = None,
         after: Facts | None = None,
     ) -> int:
-        """Append an entry, last in the transaction of the change. Returns its number. Raises FactsRefused."""
-        return await append(
-            conn,
-            actor=self.actor,
-            action=action,
-            subject=subject,
-            merchant_id=merchant_id,
-            before=before,
-            after={**self.facts, **(after or {})} or None,
-            source=self.source,
-            at_ms=self.at_ms,
-        )
+        """Check that the author still may, and append an entry, last in the transaction of the change.
+
+        Returns its number. Raises FactsRefused, and what `hold` raises.
+        """
+        async with conn.transaction():
+            await self.hold(conn)
+            return await append(
+                conn,
+                actor=self.actor,
+                action=action,
+                subject=subject,
+                merchant_id=merchant_id,
+                before=before,
+                after={**self.facts, **(after or {})} or None,
+                source=self.source,
+                at_ms=self.at_ms,
+            )
 
 
 async def append(

@@ -177,6 +177,10 @@ class Adjust(Command, frozen=True, gc=False):
     proposed_by: str | None = None
 
 
+class FindAdjustment(Adjust, frozen=True, gc=False):
+    """Answer with the entry of an adjustment if it was made before. It is not made any more."""
+
+
 class WithdrawFees(Command, frozen=True, gc=False):
     """Move the platform's earned fees out of the book. Without an amount, all of them.
 

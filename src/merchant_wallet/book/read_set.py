@@ -149,6 +149,7 @@ _KEY_COLLECTORS: Final[dict[type[c.Command], Callable[[ReadSet, Any], None]]] = 
     c.ReadSubUser: lambda read_set, command: read_set.ext_user_ids.add(command.ext_user_id),
     c.Register: lambda read_set, command: read_set.ext_user_ids.add(command.ext_user_id),
     c.Adjust: _adjust,
+    c.FindAdjustment: _adjust,
     c.WithdrawFees: _withdraw_fees,
     c.CreditDeposit: _credit_deposit,
 }

@@ -112,6 +112,7 @@ def _explain_setup(error: Exception) -> Failure | None:
 def _explain_refusal(error: Exception) -> Failure | None:
     from merchant_wallet.approvals.changes import ChangeRefused
     from merchant_wallet.approvals.decisions import ProposalRefused
+    from merchant_wallet.approvals.standing import RightLost
     from merchant_wallet.base.codes import Refused
     from merchant_wallet.exchange.rates import RateRefused
     from merchant_wallet.merchants.app_keys import KeyRefused
@@ -142,5 +143,6 @@ def _explain_refusal(error: Exception) -> Failure | None:
         | PoolEmpty
         | ProposalRefused
         | ChangeRefused
+        | RightLost
     )
     return Failure(str(error)) if isinstance(error, known) else None

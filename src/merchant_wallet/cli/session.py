@@ -237,17 +237,25 @@ class Session:
     async def ask(self, merchant_id: int, command: "Command") -> "Outcome":
         """Have a book carry a command out, and give the outcome once it is committed and recorded.
 
-        Raises Refused if the book refuses, Unavailable, CommandFailed.
+        Raises Refused if the book refuses, RightLost, Unavailable, CommandFailed.
         """
         from functools import partial
 
+        import msgspec
+
+        from merchant_wallet.approvals.decisions import Person
+        from merchant_wallet.approvals.standing import hold_of
         from merchant_wallet.audit.book_commands import ask_book
         from merchant_wallet.base.clock import now_ms
 
         base = await self.open_base()
         await self._open_nonce_days(merchant_id, now_ms())
         submit = partial(self._submit, base)
-        return await ask_book(self.author(), self.conn, submit, merchant_id, command)
+        author = self.author()
+        hold = hold_of(Person(author.actor, author.source), author.at_ms)
+        # Whoever disables this person's account now waits until the book has answered.
+        author = msgspec.structs.replace(author, hold=hold)
+        return await ask_book(author, self.conn, submit, merchant_id, command)
 
     async def _open_nonce_days(self, merchant_id: int, now_ms: int) -> None:
         # Each batch writes its id there. If no service runs on the database, today's may not exist.

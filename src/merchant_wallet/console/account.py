@@ -80,7 +80,9 @@ async def end_session(request: ConsoleRequest, conn: Connection) -> Response:
     async with conn.transaction():
         if not await sessions.end_session(conn, request.operator.operator_id, request.form.text("session")):
             raise HTTPException(404)
-        await request.author.record(conn, "operator.end_session", _subject(request), request.merchant_id)
+        # It may be this session itself.
+        done = request.author.afterwards
+        await done.record(conn, "operator.end_session", _subject(request), request.merchant_id)
     return request.redirect(ACCOUNT, N_("The session was ended."))
 
 

@@ -133,9 +133,11 @@ async def accept(request: ConsoleRequest, conn: Connection) -> Response:
             request.at_ms,
             request.person.eligible_ms,
             roles=list_roles(Right.PROPOSE_ADJUSTMENT),
+            hold=request.author.hold,
         )
     except ProposalRefused as refused:
-        await _record(request, conn, "accept.refused", found, after={"reason": str(refused)})
+        told = {"reason": str(refused)}
+        await _record(request, conn, "accept.refused", found, after=told, is_outcome=True)
         return request.redirect(url_of(found), _explain(found, refused, request), tone=flash.WARN)
     except (Unavailable, CommandFailed):
         return request.redirect(url_of(found), UNKNOWN, tone=flash.BAD)
@@ -146,7 +148,9 @@ async def carry_out(request: ConsoleRequest, conn: Connection) -> Response:
     """Find out what the book did for an accepted proposal, and carry it out if the book did nothing."""
     found = await _find(request, conn)
     try:
-        done = await proposals.carry_out(conn, _ask(request), found.proposal_no)
+        done = await proposals.carry_out(
+            conn, _ask(request), found.proposal_no, roles=list_roles(Right.PROPOSE_ADJUSTMENT)
+        )
     except ProposalRefused:
         return request.redirect(url_of(found), DECIDED, tone=flash.WARN)
     except (Unavailable, CommandFailed):
@@ -268,7 +272,7 @@ def _ask(request: ConsoleRequest) -> proposals.Ask:
 async def _redirect_with_outcome(
     request: ConsoleRequest, conn: Connection, done: Proposal, what: str
 ) -> Response:
-    await proposals.record_outcome(conn, request.author, done, what)
+    await proposals.record_outcome(conn, request.author.afterwards, done, what)
     if done.entry_id is not None:
         return request.redirect(url_of(done), N_("Carried out: the entry is in the book."))
     return request.redirect(url_of(done), N_("The book refused it: nothing moved."), tone=flash.BAD)
@@ -281,9 +285,11 @@ async def _record(
     proposal: Proposal,
     *,
     after: Mapping[str, str | int | None] | None = None,
+    is_outcome: bool = False,
 ) -> None:
+    author = request.author.afterwards if is_outcome else request.author
     subject = proposals.format_subject(proposal)
-    await request.author.record(conn, f"adjustment.{what}", subject, proposal.merchant_id, after=after)
+    await author.record(conn, f"adjustment.{what}", subject, proposal.merchant_id, after=after)
 
 
 def _describe(proposal: Proposal) -> dict[str, str | int | None]:

@@ -21,6 +21,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from structlog.contextvars import bind_contextvars
 
+from merchant_wallet.approvals.standing import RightLost
 from merchant_wallet.base.db import TransientError
 from merchant_wallet.console import flash
 from merchant_wallet.console.ended_sessions import send_to_sign_in, url_of
@@ -49,11 +50,15 @@ from merchant_wallet.web import csrf
 from merchant_wallet.web.cells import CellAway, PageCells
 from merchant_wallet.web.client import THEME_COOKIE, Client
 from merchant_wallet.web.context import PageContext
+from merchant_wallet.web.forbidden import Forbidden
 from merchant_wallet.web.forms import BadForm, Form, read_form
+from merchant_wallet.web.languages import N_
 from merchant_wallet.web.rate_limiter import AUTHENTICATED
 from merchant_wallet.web.responses import RenderedPage, is_part
 
 log = structlog.get_logger("pages")
+
+_RIGHT_LOST: Final = N_("Your account was disabled or reset, or has lost the right. Nothing was changed.")
 
 _BEFORE_OWN_PASSWORD: Final = (OWN_PASSWORD, SIGN_OUT)
 """Allowed before a password that was handed over is changed."""
@@ -142,6 +147,8 @@ async def _answer(request: ConsoleRequest, page: Page, answer: Awaitable[Respons
     """The page's answer. What a form has changed is counted at once, also after an error."""
     try:
         return await answer
+    except RightLost as lost:
+        raise Forbidden(request.translate(_RIGHT_LOST)) from lost
     finally:
         if page.method == POST:
             cache_of(request.context).drop()

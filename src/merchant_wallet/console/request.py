@@ -3,7 +3,8 @@
 Rules:
 - A page names the right that it needs, and the pool of its connections.
 - A merchant's user never learns that other merchants exist: what is not in its own book is not found.
-- A change is recorded in the audit log in the same transaction, by the act that makes it.
+- A change is recorded in the audit log in the same transaction, by the act that makes it. There the user's
+  rights are read again under a lock.
 - A page that keeps a processor busy takes a connection only while it reads or writes (`Work`).
 """
 
@@ -20,6 +21,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from merchant_wallet.approvals.decisions import Person
+from merchant_wallet.approvals.standing import hold_of
 from merchant_wallet.audit.records import Author
 from merchant_wallet.base.fair_queue import Owner
 from merchant_wallet.book.archive.files import ArchiveFolder
@@ -78,13 +80,17 @@ class ConsoleRequest:
 
     @property
     def person(self) -> Person:
-        """The person who proposes or decides, if two people are needed."""
-        return Person(self.actor, self.source, self.operator.eligible_ms)
+        """The person who acts, with the rights that were checked."""
+        operator, session_id = self.operator, self.session.session_id
+        return Person(
+            self.actor, self.source, operator.eligible_ms, session_id, operator.role, operator.merchant_id
+        )
 
     @property
     def author(self) -> Author:
-        """Who makes a change, for the audit log."""
-        return Author(self.actor, self.source, self.at_ms, clock=self.context.clock)
+        """Who makes a change, for the audit log, with the rights that were checked."""
+        hold = hold_of(self.person, self.at_ms)
+        return Author(self.actor, self.source, self.at_ms, hold=hold, clock=self.context.clock)
 
     @property
     def merchant_id(self) -> int | None:

@@ -242,7 +242,7 @@ async def sign_out(request: ConsoleRequest, conn: Connection) -> Response:
     """End the session."""
     async with conn.transaction():
         await sessions.end_session(conn, request.operator.operator_id, request.session.session_id)
-        await request.author.record(
+        await request.author.afterwards.record(
             conn, "operator.sign_out", f"operator {request.operator.name}", request.merchant_id
         )
     response = request.context.responses.redirect(SIGN_IN)

@@ -59,7 +59,7 @@ async def reset(
 ) -> NewOperator:
     """Set a new password and require a new second factor. Raises what `records.reset` raises."""
     async with conn.transaction():
-        was = await records.lock(conn, operator_id)
+        was, author = await _begin(conn, author, operator_id)
         made = await records.reset(conn, operator_id, password=password)
         await waits.begin_wait(conn, operator_id, waits.RESET, at_ms=author.at_ms, wait_ms=wait_ms)
         before, after = describe_reset(was)
@@ -70,7 +70,7 @@ async def reset(
 async def enable(conn: Connection, author: Author, operator_id: int, *, wait_ms: int) -> Operator:
     """Enable a disabled operator. Raises OperatorUnknown."""
     async with conn.transaction():
-        was = await records.lock(conn, operator_id)
+        was, author = await _begin(conn, author, operator_id)
         enabled = await records.enable(conn, operator_id)
         if was.status != records.ACTIVE:
             await waits.begin_wait(conn, operator_id, waits.ENABLED, at_ms=author.at_ms, wait_ms=wait_ms)
@@ -81,7 +81,7 @@ async def enable(conn: Connection, author: Author, operator_id: int, *, wait_ms:
 async def disable(conn: Connection, author: Author, operator_id: int) -> Operator:
     """Disable an operator and end all sessions. Raises OperatorUnknown, OperatorRefused."""
     async with conn.transaction():
-        was = await records.lock(conn, operator_id)
+        was, author = await _begin(conn, author, operator_id)
         disabled = await records.disable(conn, operator_id)
         await _record(conn, author, DISABLE, was, describe_status(was), describe_status(disabled))
     return disabled
@@ -94,7 +94,7 @@ async def set_role(
     `records.set_role` raises.
     """
     async with conn.transaction():
-        was = await records.lock(conn, operator_id)
+        was, author = await _begin(conn, author, operator_id)
         changed = await records.set_role(conn, operator_id, role, merchant_id)
         if gains_rights(was.role, was.merchant_id, role, merchant_id):
             await waits.begin_wait(conn, operator_id, waits.ROLE, at_ms=author.at_ms, wait_ms=wait_ms)
@@ -109,9 +109,15 @@ async def end_sessions(
 ) -> int:
     """End an operator's sessions, except one. Returns how many were ended."""
     async with conn.transaction():
+        _, author = await _begin(conn, author, operator.operator_id)
         ended = await sessions.end_sessions(conn, operator.operator_id, kept_session=kept_session)
         await _record(conn, author, END_SESSIONS, operator, None, {"ended": ended})
     return ended
+
+
+async def _begin(conn: Connection, author: Author, operator_id: int) -> tuple[Operator, Author]:
+    """Lock an operator, and hold the author's right before the change: it may be of the own account."""
+    return await records.lock(conn, operator_id), await author.held(conn)
 
 
 async def _record(

@@ -46,6 +46,16 @@ select operator_id, name, role, merchant_id, status, totp_confirmed_ms is not nu
  where operator_id = %(operator_id)s::bigint
    for update;
 
+-- name: wait_longer
+-- An act under way may wait for its book for 20 seconds, and whoever disables the operator waits for the act.
+select set_config('lock_timeout', '25s', true), set_config('statement_timeout', '30s', true);
+
+-- name: await_acts
+-- Waits until the operator's acts under way are done, and keeps further ones waiting until the transaction ends. They then see what
+-- was changed. The other side is `lock_standing` of the approvals.
+select pg_advisory_xact_lock(hashtext('operator'), hashtext(lower(name collate "C")))
+  from operator where operator_id = %(operator_id)s::bigint;
+
 -- name: begin_wait
 -- From now on the operator's approvals do not count for a time. The first operator of a platform does not wait: there is no
 -- other person whose check a second account could evade.

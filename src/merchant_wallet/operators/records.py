@@ -3,6 +3,7 @@
 Rules:
 - Each change is one transaction, or part of the caller's transaction.
 - At least one active owner always remains: to disable or demote an owner, all owners are locked.
+- What takes something from an operator waits for the operator's acts under way (`await_acts`).
 - Names are compared without regard to case.
 - A generated password is returned once and stored as a hash. Its owner must change it before anything else.
 """
@@ -129,11 +130,17 @@ async def show_by_id(conn: Connection, operator_id: int) -> Operator:
 async def lock(conn: Connection, operator_id: int) -> Operator:
     """Lock one operator until the caller's transaction ends.
 
-    Takes locks in the same order as every change: first the owners, then the operator. Raises
-    OperatorUnknown.
+    Takes locks in the same order as every change: first the owners, then the operator's acts, then the
+    operator. Raises OperatorUnknown.
     """
     await conn.execute(QUERIES["lock_owners"].text)
-    return await _read_one(conn, "lock_by_id", operator_id)
+    return await _lock(conn, operator_id)
+
+
+async def await_acts(conn: Connection, operator_id: int) -> None:
+    """Wait for the operator's acts under way. Further ones wait until the caller's transaction ends."""
+    await conn.execute(QUERIES["wait_longer"].text)
+    await _run(conn, "await_acts", operator_id)
 
 
 async def change_password(
@@ -154,6 +161,7 @@ async def change_password(
     kept_hash = None if kept_session is None else bytes.fromhex(kept_session)
     values = {"operator_id": operator_id, "password_hash": password_hash, "seen_hash": row[0]}
     async with conn.transaction():
+        await await_acts(conn, operator_id)
         if (await conn.execute(QUERIES["replace_password"].text, values)).rowcount != 1:
             # An operator was reset meanwhile, and the reset stays in force.
             raise OperatorRefused(NOT_PRESENT)
@@ -170,6 +178,7 @@ async def reset(conn: Connection, operator_id: int, *, password: str | None = No
     operator = await show_by_id(conn, operator_id)
     chosen, password_hash = await _choose_password(conn, operator.name, operator.merchant_id, password)
     async with conn.transaction():
+        await await_acts(conn, operator_id)
         await _run(
             conn, "write_password", operator_id, password_hash=password_hash, is_given=password is None
         )
@@ -185,7 +194,7 @@ async def disable(conn: Connection, operator_id: int) -> Operator:
     """Disable an operator and end all sessions. Raises OperatorUnknown, OperatorRefused."""
     async with conn.transaction():
         await _insist_on_another_owner(conn, operator_id, "disabled")
-        await _read_one(conn, "lock_by_id", operator_id)
+        await _lock(conn, operator_id)
         await _run(conn, "write_status", operator_id, status=DISABLED)
         await _run(conn, "end_sessions", operator_id, kept_hash=None)
         return await show_by_id(conn, operator_id)
@@ -206,7 +215,7 @@ async def set_role(conn: Connection, operator_id: int, role: str, merchant_id: i
         async with conn.transaction():
             if role != Role.OWNER:
                 await _insist_on_another_owner(conn, operator_id, "given another role")
-            await _read_one(conn, "lock_by_id", operator_id)
+            await _lock(conn, operator_id)
             await _run(conn, "write_role", operator_id, role=role, merchant_id=merchant_id)
             return await show_by_id(conn, operator_id)
     except ForeignKeyViolation:
@@ -246,6 +255,11 @@ def _check_role(role: str, merchant_id: int | None) -> None:
         raise OperatorRefused(f"ROLE: a role is one of {', '.join(Role)}.")
     if (role == Role.MERCHANT) != (merchant_id is not None):
         raise OperatorRefused("ROLE: the role merchant names its merchant, and no other role does.")
+
+
+async def _lock(conn: Connection, operator_id: int) -> Operator:
+    await await_acts(conn, operator_id)
+    return await _read_one(conn, "lock_by_id", operator_id)
 
 
 async def _run(conn: Connection, name: str, operator_id: int, **values: object) -> None:

@@ -15,7 +15,7 @@ from typing import Final
 import msgspec
 
 from merchant_wallet.operators.attempts import delete_expired
-from merchant_wallet.operators.records import QUERIES, Connection
+from merchant_wallet.operators.records import QUERIES, Connection, await_acts
 from merchant_wallet.operators.roles import Operator
 
 IDLE_MS: Final = 30 * 60_000
@@ -85,7 +85,7 @@ async def open_session(
     async with conn.transaction():
         # Ending all sessions takes this lock too: either it ends this session, or this session is not opened.
         await conn.execute(QUERIES["lock_by_id"].text, {"operator_id": operator_id})
-        if replaced is not None and not await end_session(conn, operator_id, replaced):
+        if replaced is not None and not await _end(conn, operator_id, replaced):
             raise SessionOver
         await conn.execute(QUERIES["insert_session"].text, values)
     await conn.execute(QUERIES["delete_expired_sessions"].text, {"at_ms": at_ms, "kept_ms": ENDED_MS})
@@ -127,7 +127,13 @@ async def list_sessions(conn: Connection, operator_id: int, at_ms: int) -> list[
 
 
 async def end_session(conn: Connection, operator_id: int, session_id: str) -> bool:
-    """End one of the operator's own sessions. False if there is no such session."""
+    """End one of the operator's own sessions, after the acts under way. False if there is no such session."""
+    async with conn.transaction():
+        await await_acts(conn, operator_id)
+        return await _end(conn, operator_id, session_id)
+
+
+async def _end(conn: Connection, operator_id: int, session_id: str) -> bool:
     try:
         token_hash = bytes.fromhex(session_id)
     except ValueError:
@@ -137,10 +143,12 @@ async def end_session(conn: Connection, operator_id: int, session_id: str) -> bo
 
 
 async def end_sessions(conn: Connection, operator_id: int, *, kept_session: str | None = None) -> int:
-    """End all of an operator's sessions except one, if given. Returns how many."""
+    """End all of an operator's sessions except one, if given, after the acts under way. Returns how many."""
     kept_hash = None if kept_session is None else bytes.fromhex(kept_session)
     values = {"operator_id": operator_id, "kept_hash": kept_hash}
-    return (await conn.execute(QUERIES["end_sessions"].text, values)).rowcount
+    async with conn.transaction():
+        await await_acts(conn, operator_id)
+        return (await conn.execute(QUERIES["end_sessions"].text, values)).rowcount
 
 
 async def _read(conn: Connection, token: str, at_ms: int, *, totp_passed: bool) -> Session | None:

@@ -12,16 +12,20 @@ from functools import partial
 import psycopg
 from psycopg import AsyncConnection
 
+from merchant_wallet.approvals import changes
 from merchant_wallet.approvals.acts import kinds
+from merchant_wallet.approvals.acts.asked import AskedAct
 from merchant_wallet.approvals.acts.causes import (
     CELL_AWAY,
     DECIDED,
     NO_BLOCK,
+    NOT_ALLOWED,
     NOT_READ_SO_FAR,
     NOT_READ_YET,
     SCREENED,
 )
 from merchant_wallet.approvals.acts.worker import ActFailed, Outcome, Performer, Running
+from merchant_wallet.approvals.standing import may_still_ask
 from merchant_wallet.base.cells import CellClosed
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.workers import Connect, WorkerConnection
@@ -134,11 +138,16 @@ async def _decide_deposit(base: Base, running: Running, *, is_released: bool) ->
     assert act.merchant_id is not None, "a deposit has a merchant"
     place = (arguments["chain"], arguments["txHash"], int(arguments["logIndex"]))
     seen = read_seen(arguments)
-    async with await base.cells.connect_home() as home:
+    async with (
+        await base.cells.connect_home() as home,
+        home.transaction(),
+        await _connect_to_book(base, act.merchant_id) as cell,
+    ):
+        # Those who decided are held until the cell has committed.
+        await _require_deciders(home, act)
         hold = await screening.find_hold(home, *place)
-    if hold is not None and (is_released or hold.waits_for_person):
-        raise ActFailed(SCREENED)
-    async with await _connect_to_book(base, act.merchant_id) as cell:
+        if hold is not None and (is_released or hold.waits_for_person):
+            raise ActFailed(SCREENED)
         decided = await deposit_store.decide(
             cell,
             place[0],
@@ -160,6 +169,19 @@ async def _decide_deposit(base: Base, running: Running, *, is_released: bool) ->
             raise ActFailed(DECIDED)
     before, told = describe_decision(seen, is_released=is_released)
     return Outcome(dict(told), told, before)
+
+
+async def _require_deciders(home: AsyncConnection, act: AskedAct) -> None:
+    """Check that who asked, and who proposed if another person accepted, still may. Raises ActFailed."""
+    deciders = [(act.asked_by, act.asked_ms)]
+    proposal_no = act.arguments.get("proposalNo")
+    proposal = None if proposal_no is None else await changes.show(home, int(proposal_no))
+    if proposal is not None:
+        deciders.append((proposal.proposed_by, proposal.proposed_ms))
+    roles = list_roles(ACT_RIGHTS[act.kind])
+    for actor, at_ms in deciders:
+        if not await may_still_ask(home, actor, at_ms, roles):
+            raise ActFailed(NOT_ALLOWED)
 
 
 async def _connect_to_book(base: Base, merchant_id: int) -> AsyncConnection:

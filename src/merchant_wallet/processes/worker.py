@@ -52,6 +52,7 @@ from merchant_wallet.observability.metrics import Metrics
 from merchant_wallet.observability.metrics_page import PageServer, make_route
 from merchant_wallet.observability.traces import delete_old
 from merchant_wallet.operators.attempts import delete_expired
+from merchant_wallet.operators.roles import Right, list_roles
 from merchant_wallet.postgres.grants import Side
 from merchant_wallet.processes import stop_signals, systemd
 from merchant_wallet.processes.act_performers import make_performers
@@ -315,7 +316,9 @@ def make_home_tasks(writer: Books) -> dict[str, Task]:
         failures: list[Exception] = []
         for proposal in await proposals.list_unfinished(connection, now_ms=at_ms):
             try:
-                done = await proposals.carry_out(connection, ask, proposal.proposal_no)
+                done = await proposals.carry_out(
+                    connection, ask, proposal.proposal_no, roles=list_roles(Right.PROPOSE_ADJUSTMENT)
+                )
             except (Unavailable, CommandFailed) as failure:
                 # A book that can't be asked does not delay the others.
                 failures.append(failure)

@@ -100,7 +100,10 @@ async def ask(
     merchant_id: int | None = None,
     lasts_ms: int = LASTS_MS,
 ) -> Asked:
-    """Ask for an act. `kind` is also the audit log's action, such as `sweep.run`. Raises FactsRefused."""
+    """Ask for an act. `kind` is also the audit log's action, such as `sweep.run`.
+
+    Raises FactsRefused, and what the author's `hold` raises.
+    """
     values = {
         "kind": kind,
         "subject": subject[: audit.MAX_SUBJECT],
@@ -112,6 +115,7 @@ async def ask(
         "expires_ms": author.at_ms + lasts_ms,
     }
     async with conn.transaction():
+        author = await author.held(conn)
         made = await _fetch(conn, "ask", values)
         if not made:
             return Asked((await _fetch(conn, "find_open", values))[0], False)

@@ -26,7 +26,7 @@ from psycopg.types.json import Jsonb
 from merchant_wallet.approvals.acts import asked
 from merchant_wallet.approvals.acts.asked import QUERIES, AskedAct, Facts
 from merchant_wallet.approvals.acts.causes import LOST, NOBODY, NOT_ALLOWED
-from merchant_wallet.approvals.proposers import may_still_ask
+from merchant_wallet.approvals.standing import may_still_ask
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.db import is_database_away
 from merchant_wallet.base.workers import Connect, WorkerConnection, log_failure, repeat
@@ -175,7 +175,8 @@ class ActWorker:
         act = running.act
         async with self._turn:
             connection = await self._connection.get()
-            may_ask = await may_still_ask(connection, act.asked_by, act.asked_ms, performer.roles)
+            async with connection.transaction():
+                may_ask = await may_still_ask(connection, act.asked_by, act.asked_ms, performer.roles)
         if not may_ask:
             raise ActFailed(NOT_ALLOWED)
         return await performer.perform(running)

@@ -42,6 +42,7 @@ RULES: Final[dict[type[Command], Callable[[Draft, Any], Outcome]]] = {
     commands.ReadSubUser: subusers.read,
     commands.Register: subusers.register,
     commands.Adjust: operators.adjust,
+    commands.FindAdjustment: operators.find_adjustment,
     commands.WithdrawFees: operators.withdraw_fees,
     commands.CreditDeposit: deposits.credit,
 }

@@ -14,7 +14,7 @@ import msgspec
 from merchant_wallet.base.codes import Refusal
 from merchant_wallet.book.actors import person_of
 from merchant_wallet.book.chart import ADJUSTMENT_ID_OF, FEES_ID_OF, MERCHANT_ID_OF
-from merchant_wallet.book.commands import Adjust, WithdrawFees
+from merchant_wallet.book.commands import Adjust, FindAdjustment, WithdrawFees
 from merchant_wallet.book.journal import can_give, can_receive, post, record
 from merchant_wallet.book.outcomes import (
     BALANCE_LIMIT,
@@ -33,6 +33,9 @@ FEE_WITHDRAW = "fee_withdraw"
 MAX_NAME: Final = 64
 SAME_PERSON: Final = Refusal(
     42202, "actor: an adjustment that was proposed must be carried out by another person"
+)
+LAPSED: Final = Refusal(
+    42202, "actor: who accepted it was disabled or reset, or has lost the right, before it was carried out"
 )
 NO_REASON = Refusal(40001, "reason: an operator's entry needs a reason")
 BAD_REFERENCE = Refusal(40001, "ref: 1 to 64 printable characters")
@@ -64,6 +67,11 @@ def adjust(draft: Draft, command: Adjust) -> Outcome:
     source, target = (outside, account_id) if command.signed_units > 0 else (account_id, outside)
     amount, facts = abs(command.signed_units), _facts(command)
     return _move(draft, ADJUST, source, target, currency, amount, facts, command.name)
+
+
+def find_adjustment(draft: Draft, command: FindAdjustment) -> Outcome:
+    """The outcome of an adjustment that was made before. Refuses: 40001, 40900, 42202 if it was not made."""
+    return _find_repeat(draft, command) or LAPSED
 
 
 def _find_repeat(draft: Draft, command: Adjust | WithdrawFees) -> Outcome | None:
