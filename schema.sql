@@ -106,6 +106,14 @@ END) STORED NOT NULL,
 WITH (fillfactor='50');
 ALTER TABLE ONLY public.account ALTER COLUMN merchant_id SET (n_distinct=1);
 
+CREATE TABLE public.approved_sum (
+    person text NOT NULL,
+    day bigint NOT NULL,
+    units bigint NOT NULL,
+    CONSTRAINT approved_sum_person CHECK (((person <> ''::text) AND (person = lower((person COLLATE "C"))))),
+    CONSTRAINT approved_sum_units CHECK ((units > 0))
+);
+
 CREATE TABLE public.archived_month (
     merchant_id bigint NOT NULL,
     month text NOT NULL,
@@ -1628,6 +1636,16 @@ CREATE TABLE public.side_role (
     CONSTRAINT side_role_side_check CHECK ((side = ANY (ARRAY['web'::text, 'worker'::text])))
 );
 
+CREATE TABLE public.staff_secret (
+    merchant_id bigint NOT NULL,
+    made_ms bigint NOT NULL,
+    key_no integer NOT NULL,
+    person text NOT NULL,
+    eligible_ms bigint NOT NULL,
+    CONSTRAINT staff_secret_person CHECK (((person <> ''::text) AND (person = lower((person COLLATE "C"))))),
+    CONSTRAINT staff_secret_time CHECK ((eligible_ms >= made_ms))
+);
+
 CREATE TABLE public.sub_user (
     merchant_id bigint NOT NULL,
     user_id bigint NOT NULL,
@@ -1910,6 +1928,9 @@ CREATE TABLE public.xpub_pool (
 
 ALTER TABLE ONLY public.account
     ADD CONSTRAINT account_pkey PRIMARY KEY (merchant_id, account_id);
+
+ALTER TABLE ONLY public.approved_sum
+    ADD CONSTRAINT approved_sum_pkey PRIMARY KEY (person, day);
 
 ALTER TABLE ONLY public.archived_month
     ADD CONSTRAINT archived_month_pkey PRIMARY KEY (merchant_id, month);
@@ -2243,6 +2264,9 @@ ALTER TABLE ONLY public.side_role
 
 ALTER TABLE ONLY public.side_role
     ADD CONSTRAINT side_role_role_name_key UNIQUE (role_name);
+
+ALTER TABLE ONLY public.staff_secret
+    ADD CONSTRAINT staff_secret_pkey PRIMARY KEY (merchant_id, made_ms, key_no, person);
 
 ALTER TABLE ONLY public.sub_user
     ADD CONSTRAINT sub_user_merchant_id_address_index_key UNIQUE (merchant_id, address_index);
@@ -2668,6 +2692,9 @@ ALTER TABLE ONLY public.proposal
 
 ALTER TABLE ONLY public.refused_request
     ADD CONSTRAINT refused_request_merchant_id_fkey FOREIGN KEY (merchant_id) REFERENCES public.merchant(merchant_id);
+
+ALTER TABLE ONLY public.staff_secret
+    ADD CONSTRAINT staff_secret_merchant_id_fkey FOREIGN KEY (merchant_id) REFERENCES public.merchant(merchant_id);
 
 ALTER TABLE ONLY public.sub_user
     ADD CONSTRAINT sub_user_merchant_id_user_id_fkey FOREIGN KEY (merchant_id, user_id) REFERENCES public.account(merchant_id, account_id);

@@ -134,7 +134,7 @@ def test_a_key_that_may_do_more_is_proposed_and_another_person_accepts_it(termin
     wallet.open_merchant()
     wallet.ask("merchant", "set-key", "Shop", "1", "--operations", "queryOrder,getMerchantBalance")
     assert "No key of this merchant" in wallet.refuse("merchant", "add-key", "Shop", "--name", "wide")
-    wallet.ask("merchant", "add-key", "Shop", "--name", "till", "--operations", "queryOrder")
+    add_till(terminal)
     widen = ("merchant", "set-key", "Shop", "2", "--operations", "any", "--networks", "192.0.2.0/24")
     assert "--reason" in wallet.refuse(*widen)
     made = wallet.ask(*widen, *WHY)
@@ -150,12 +150,55 @@ def test_a_key_that_may_do_more_is_proposed_and_another_person_accepts_it(termin
 def test_a_proposal_about_a_key_that_is_revoked_meanwhile_fails(terminal: Terminal) -> None:
     wallet = terminal.of("root")
     wallet.open_merchant()
-    wallet.ask("merchant", "add-key", "Shop", "--name", "till", "--operations", "queryOrder")
+    add_till(terminal)
     made = wallet.ask("merchant", "set-key", "Shop", "2", "--operations", "any", *WHY)
     wallet.ask("merchant", "revoke-key", "Shop", "2")
     done = terminal.of("bob").ask("proposals", "accept", made["proposalNo"], status=1)
     assert "no such key" in done["outcome"]
     assert wallet.ask("proposals", "show", made["proposalNo"])["state"] == "failed"
+
+
+def add_till(terminal: Terminal) -> dict[str, Any]:
+    """A key that root proposes and bob accepts. Returns what bob is shown."""
+    add = ("merchant", "add-key", "Shop", "--name", "till", "--operations", "queryOrder")
+    wallet = terminal.of("root")
+    assert "--reason" in wallet.refuse(*add)
+    made = wallet.ask(*add, *WHY)
+    assert "appSecret" not in made
+    done: dict[str, Any] = terminal.of("bob").ask("proposals", "accept", made["proposalNo"])
+    terminal.of("root")
+    return done
+
+
+def test_key_for_a_merchant_is_made_by_two_who_both_wait_before_they_approve_its_orders(
+    terminal: Terminal,
+) -> None:
+    wallet = terminal.of("root")
+    wallet.open_merchant()
+    wallet.tamper("delete from staff_secret")
+    done = add_till(terminal)
+    assert len(done["appSecret"]) == 32
+    assert done["appSecret"] not in str(wallet.ask("audit", "show", "--merchant", "Shop"))
+    rows = wallet.read("select person, key_no, eligible_ms - made_ms from staff_secret order by person")
+    assert rows == [("bob", 2, 86_400_000), ("root", 2, 86_400_000)]
+    wallet.ask("merchant", "roll-key", "Shop", "2", "--overlap", "0")
+    assert wallet.read("select count(*) from staff_secret where person = 'root'") == [(2,)]
+
+
+def test_suspended_merchant_is_resumed_by_two(terminal: Terminal) -> None:
+    wallet = terminal.of("root")
+    wallet.open_merchant()
+    wallet.run("merchant", "suspend", "Shop")
+    assert "--reason" in wallet.refuse("merchant", "resume", "Shop")
+    made = wallet.ask("merchant", "resume", "Shop", *WHY)
+    assert (made["kind"], made["before"], made["after"]) == (
+        "merchant.resume",
+        {"status": "suspended"},
+        {"status": "active"},
+    )
+    assert wallet.ask("merchant", "show", "Shop")["status"] == "suspended"
+    terminal.of("bob").ask("proposals", "accept", made["proposalNo"])
+    assert wallet.ask("merchant", "show", "Shop")["status"] == "active"
 
 
 def test_a_rate_and_operators_are_proposed_too(terminal: Terminal) -> None:
@@ -213,7 +256,10 @@ def test_an_approval_at_the_terminal_waits_as_the_operators_do(terminal: Termina
         "insert into operator_wait values ('bob', 1, 4000000000000, 'reset')",
     )
     assert "do not count yet" in terminal.of("bob").refuse("withdrawals", "approve", order)
-    assert terminal.of("root").ask("withdrawals", "approve", order)["approvals"]["given"] == 1
+    assert "do not count yet" in terminal.of("root").refuse("withdrawals", "approve", order), (
+        "made its secret"
+    )
+    assert terminal.of("cy").ask("withdrawals", "approve", order)["approvals"]["given"] == 1
 
 
 def test_a_reason_is_kept_also_where_one_person_is_enough(terminal: Terminal) -> None:

@@ -380,11 +380,19 @@ DAY: Final = (
 """A day of work, with each of these acts."""
 PROPOSED: Final = RIGHTS.keys() | {"rate.remove"}
 """The acts that need two people here."""
-PREPARING: Final = frozenset(("merchant.add_key", "operator.disable", "wallet.freeze"))
+PREPARING: Final = frozenset(("merchant.suspend", "operator.disable", "wallet.freeze"))
 """The acts that those need before them."""
 WITH_REASON: Final = (
-    *("rates set", "rates remove", "merchant set ", "merchant set-key", "operator create", "operator reset"),
+    *(
+        "rates set",
+        "rates remove",
+        "merchant set ",
+        "merchant set-key",
+        "merchant resume",
+        "operator create",
+        "operator reset",
+    ),
     *("operator enable", "operator set-role", "wallets", "screening re", "deposits", "reconcile"),
-    *("cold wallet", "cold limits", "cold move", "finance"),
+    *("cold wallet", "cold limits", "cold move", "finance", "merchant add-key", "sub-users set"),
 )
 """The commands that take a reason."""

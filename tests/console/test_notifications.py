@@ -123,10 +123,10 @@ def test_an_operator_chooses_among_what_its_role_acts_on(people: People, shop: S
         return set(re.findall(r'name="email\.([a-z-]+)"', person.page(PATH)))
 
     own = people.signed_in("merchant", shop.merchant_id)
-    assert kinds(own) == {"callback"}
+    assert kinds(own) == {"callback", "secret"}
     assert kinds(people.signed_in("auditor")) == set()
     assert {"approval", "stop"} <= kinds(people.signed_in("operator"))
-    assert "sign-in" not in kinds(people.signed_in("operator"))
+    assert {"sign-in", "secret"}.isdisjoint(kinds(people.signed_in("operator")))
     assert own.post(PATH, {**FORM, "webhook.approval": "1"}).status_code == 303
     assert not re.search(r'name="webhook\.[a-z-]+" value="1" checked', own.page(PATH))
 

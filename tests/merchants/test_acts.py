@@ -28,7 +28,9 @@ INSECURE = {
 
 
 async def open_shop(conn: Connection) -> NewMerchant:
-    return await acts.create(conn, KEYRING, ANN, "Shop", "KFB", seed=KEYRING.sandbox_seed(), cell_id=0)
+    return await acts.create(
+        conn, KEYRING, ANN, "Shop", "KFB", seed=KEYRING.sandbox_seed(), cell_id=0, secret_wait_ms=0
+    )
 
 
 async def set_(
@@ -65,7 +67,7 @@ async def test_a_proposal_with_such_a_url_is_not_carried_out(conn: Connection) -
         merchant_id=number,
     )
     accept = partial(changes.accept, conn, proposal_no=made.proposal_no, person=BEN, at_ms=NOW_MS, roles=[])
-    live = await accept(kind=two_person_changes.make_kind(KEYRING, sandbox=False))
+    live = await accept(kind=two_person_changes.make_kinds(KEYRING, sandbox=False)[acts.SET])
     assert (live.change.state, "https://" in (live.change.outcome or "")) == (FAILED, True)
 
 

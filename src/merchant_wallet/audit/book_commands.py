@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from merchant_wallet.audit.records import Author, Connection
+from merchant_wallet.audit.records import Author, Connection, Hold, hold_nothing
 from merchant_wallet.base.codes import Refusal, Refused
 from merchant_wallet.book.commands import Adjust, Approve, Cancel, Command, Refund, WithdrawFees
 from merchant_wallet.book.outcomes import Outcome, read_audited_fields
@@ -52,25 +52,33 @@ async def ask_book(
     merchant_id: int,
     command: Command,
     act: Act | None = None,
+    check: Hold = hold_nothing,
 ) -> Outcome:
     """Have a book carry a command out. Returns the outcome once it is committed and recorded.
 
-    `act` is for the sandbox, whose acts have names of their own. Raises Refused if the book refuses, and what
-    `submit` and the author's `hold` raise. Must not be called in a transaction.
+    `act` is for the sandbox, whose acts have names of their own. `check` looks at what else is needed, in the
+    transaction that waits for the book. It raises Refused. What it writes is undone if the book refuses.
+
+    Raises Refused if the book refuses, and what `submit` and the author's `hold` raise. Must not be called in
+    a transaction.
     """
     action, subject = name_act(merchant_id, command) if act is None else act
     asked: dict[str, Any] = msgspec.to_builtins(command)
     await author.record(home, f"{action}.asked", subject, merchant_id, after=asked)
-    async with home.transaction():
-        done = await author.held(home)
-        outcome = await submit(merchant_id, command)
-        if isinstance(outcome, Refusal):
-            action, told = f"{action}.refused", {"refused": outcome.code, "reason": outcome.msg}
-        else:
+    done = author.afterwards
+    try:
+        async with home.transaction():
+            await author.hold(home)
+            await check(home)
+            outcome = await submit(merchant_id, command)
+            if isinstance(outcome, Refusal):
+                raise Refused(outcome)
             told = {"done": True, **read_audited_fields(outcome), **_describe_repeat(outcome)}
-        await done.later().record(home, action, subject, merchant_id, after=told)
-    if isinstance(outcome, Refusal):
-        raise Refused(outcome)
+            await done.later().record(home, action, subject, merchant_id, after=told)
+    except Refused as refused:
+        told = {"refused": refused.refusal.code, "reason": refused.refusal.msg}
+        await done.later().record(home, f"{action}.refused", subject, merchant_id, after=told)
+        raise
     return outcome
 
 

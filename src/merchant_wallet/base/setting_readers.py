@@ -45,6 +45,8 @@ _OWN: Final = {
     "approval_deadline_s": _W | _K,
     "sandbox_two_people": _W,
     "operator_wait_s": _W,
+    "secret_wait_s": _W,
+    "approval_day_limit": _W,
     "proposal_deadline_s": _W,
     "rate_band": _W,
     "invoice_issuer": _W | _K,
@@ -114,6 +116,7 @@ READERS: Final = _OWN | {name: _OF_CHAIN[name.split("_", 1)[1]] for name in list
 
 SAME: Final = frozenset(
     {
+        "approval_day_limit",
         "approval_deadline_s",
         "archive_dir",
         "cell_urls",
@@ -133,6 +136,7 @@ SAME: Final = frozenset(
         "sandbox",
         "sandbox_chains",
         "sandbox_two_people",
+        "secret_wait_s",
         "timestamp_tolerance_s",
     }
 ) | {name for name in list_chain_settings() if name.endswith(("_rpc", "_token", "_chain_id"))}

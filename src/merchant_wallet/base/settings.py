@@ -170,6 +170,18 @@ class Settings:
         "a whole number of seconds from 0 to 2592000",
         "Seconds before approvals and proposals of a new, reset, enabled or promoted operator count.",
     )
+    secret_wait_s: int = _setting(
+        86400,
+        whole_number(0, 2_592_000),
+        "a whole number of seconds from 0 to 2592000",
+        "Seconds before who made a merchant's key or secret may approve that merchant's withdrawals.",
+    )
+    approval_day_limit: int | None = _setting(
+        None,
+        parse_units,
+        "an amount with at most 6 decimals",
+        "How much USDT one person may approve in withdrawals on a UTC day. Without it, no limit.",
+    )
     proposal_deadline_s: int = _setting(
         604_800,
         whole_number(60, 31_536_000),
@@ -512,6 +524,11 @@ class Settings:
     def operator_wait_ms(self) -> int:
         """How long an operator's approvals do not count (see `operators.waits`)."""
         return self.operator_wait_s * 1000 if self.needs_two_people else 0
+
+    @property
+    def secret_wait_ms(self) -> int:
+        """How long who made a merchant's secret may not approve its orders (`operators.order_approvals`)."""
+        return self.secret_wait_s * 1000 if self.needs_two_people else 0
 
     @property
     def checkpoint_folder(self) -> Path:

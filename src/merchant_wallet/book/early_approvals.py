@@ -1,8 +1,8 @@
 """Early approvals: given by people whose approvals did not count yet.
 
-New, reset, enabled or promoted operators wait. The payer checks one order before its payment begins and at
-each attempt. Verification checks a whole book. The statement is in `early_approvals.sql`. Raises
-`psycopg.Error`.
+New, reset, enabled or promoted operators wait. Who made a merchant's secret waits for its orders. The payer
+checks one order before its payment begins and at each attempt. Verification checks a whole book. The
+statement is in `early_approvals.sql`. Raises `psycopg.Error`.
 """
 
 from pathlib import Path
@@ -25,7 +25,7 @@ async def find_early_approval(
     last_id: int,
 ) -> tuple[int, str] | None:
     """The first order between two ids that was approved too early, and who approved it. None without one."""
-    waits = await list_waits(home)
+    waits = [one for one in await list_waits(home) if one.merchant_id in (None, merchant_id)]
     if not waits:
         return None
     values = {

@@ -49,15 +49,21 @@ async def is_frozen(home: AsyncConnection[Any], merchant_id: int, order_id: int,
 
 
 class Wait(NamedTuple):
-    """A time in which a person's approvals did not count yet: from the one moment until before the other."""
+    """A time in which a person's approvals did not count yet: from the one moment until before the other.
+
+    With a merchant's id only the approvals of that merchant's orders.
+    """
 
     person: str
     from_ms: int
     eligible_ms: int
+    merchant_id: int | None = None
 
 
 async def list_waits(home: AsyncConnection[Any]) -> list[Wait]:
-    """All waits of all people. They are few: one for each new, reset, enabled or promoted operator."""
+    """All waits of all people. They are few: one for each new, reset, enabled or promoted operator, and for
+    each secret of a merchant that the platform's people made.
+    """
     return [Wait(*row) for row in await (await home.execute(QUERIES["list_waits"].text)).fetchall()]
 
 

@@ -6,8 +6,11 @@
 select range_no::int from id_range where merchant_id = %(merchant_id)s order by range_no;
 
 -- name: list_waits
--- All times in which a person's approvals did not count yet.
-select person, from_ms, eligible_ms from operator_wait order by person, from_ms;
+-- All times in which a person's approvals did not count yet: of all orders, or of one merchant's.
+select person, from_ms, eligible_ms, null::bigint as merchant_id from operator_wait
+ union all
+select person, made_ms, eligible_ms, merchant_id from staff_secret where eligible_ms > made_ms
+ order by person, from_ms;
 
 -- name: page_payouts
 -- The next payouts of a merchant's orders: their chain, whether nothing is left to do, and since when they are frozen.

@@ -149,6 +149,7 @@ class OrderRefusal(Enum):
     TOO_LATE = auto()
     SAME_PERSON = auto()
     NOT_YET = auto()
+    DAY_LIMIT = auto()
     STATUS = auto()
 
 

@@ -123,6 +123,7 @@ def _explain_refusal(error: Exception) -> Failure | None:
     from merchant_wallet.merchants.xpub_pool import PoolEmpty
     from merchant_wallet.operators.passwords import PasswordRefused
     from merchant_wallet.operators.records import OperatorRefused, OperatorUnknown
+    from merchant_wallet.sub_users.acts import LoosensNow
     from merchant_wallet.sub_users.controls import SubUserUnknown
 
     if isinstance(error, Refused):
@@ -144,5 +145,6 @@ def _explain_refusal(error: Exception) -> Failure | None:
         | ProposalRefused
         | ChangeRefused
         | RightLost
+        | LoosensNow
     )
     return Failure(str(error)) if isinstance(error, known) else None

@@ -3,13 +3,17 @@
 Rules: a secret is printed once, by the command that creates it.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from merchant_wallet.cli import terminal
-from merchant_wallet.cli.options import DataOption, JsonOption, MerchantArgument
+from merchant_wallet.cli.options import DataOption, JsonOption, MerchantArgument, ProposalReasonOption
+from merchant_wallet.cli.second_person import describe_lone_change, describe_reason, print_proposed, propose
 from merchant_wallet.cli.session import Session, run
+
+if TYPE_CHECKING:
+    from merchant_wallet.approvals.changes import ProposedChange
 
 app = typer.Typer()
 
@@ -24,32 +28,58 @@ def suspend(merchant: MerchantArgument, data: DataOption = None, as_json: JsonOp
     Example:
       merchant-wallet merchant suspend Shop
     """
-    _set_status(merchant, data, as_json, suspended=True)
 
-
-@app.command()
-def resume(merchant: MerchantArgument, data: DataOption = None, as_json: JsonOption = False) -> None:
-    """Accept a suspended merchant's requests again.
-
-    \b
-    Example:
-      merchant-wallet merchant resume Shop
-    """
-    _set_status(merchant, data, as_json, suspended=False)
-
-
-def _set_status(merchant: str, data: DataOption, as_json: bool, *, suspended: bool) -> None:
     async def act(session: Session) -> dict[str, Any]:
         from merchant_wallet.merchants import acts, records
 
         merchant_id = (await session.find(merchant)).merchant_id
-        change = acts.suspend if suspended else acts.resume
-        status = records.SUSPENDED if suspended else records.ACTIVE
-        changed = await change(session.conn, session.author(), merchant_id)
+        changed = await acts.suspend(session.conn, session.author(), merchant_id)
         await session.carry(merchant_id)
-        return {"merchantId": merchant_id, "status": status, "changed": changed}
+        return {"merchantId": merchant_id, "status": records.SUSPENDED, "changed": changed}
 
     terminal.print_answer(run(data, act), as_json)
+
+
+@app.command()
+def resume(
+    merchant: MerchantArgument,
+    reason: ProposalReasonOption = None,
+    data: DataOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Accept a suspended merchant's requests again. Outside the sandbox another person must agree.
+
+    \b
+    Examples:
+      merchant-wallet merchant resume Shop
+      merchant-wallet merchant resume Shop --reason "the leak is closed"
+    """
+
+    async def act(session: Session) -> "dict[str, Any] | ProposedChange":
+        from merchant_wallet.merchants import acts, records, two_person_changes
+
+        merchant_id = (await session.find(merchant)).merchant_id
+        keyring = (await session.open_base()).keyring
+        author = session.author(describe_reason(reason))
+        async with session.conn.transaction():
+            was = await two_person_changes.read_status(session.conn, keyring, merchant_id)
+            if was != records.ACTIVE:
+                facts, subject = two_person_changes.describe_resumption(), acts.format_subject(merchant_id)
+                proposed = await propose(
+                    session, acts.RESUME, subject, facts, reason, merchant_id=merchant_id
+                )
+                if proposed is not None:
+                    return proposed
+                author = session.author(describe_lone_change(session, reason))
+            changed = await acts.resume(session.conn, author, merchant_id)
+        await session.carry(merchant_id)
+        return {"merchantId": merchant_id, "status": records.ACTIVE, "changed": changed}
+
+    done = run(data, act)
+    if isinstance(done, dict):
+        terminal.print_answer(done, as_json)
+    else:
+        print_proposed(done, as_json)
 
 
 @app.command("rotate-secret")
@@ -69,7 +99,13 @@ def rotate_secret(merchant: MerchantArgument, data: DataOption = None, as_json: 
         keyring = (await session.open_base()).keyring
         # Raises WrongMasterKey: a secret sealed with another key could never be opened by the service.
         await store.load(session.conn, keyring, found.merchant_id)
-        secret = await acts.rotate_secret(session.conn, keyring, session.author(), found.merchant_id)
+        secret = await acts.rotate_secret(
+            session.conn,
+            keyring,
+            session.author(),
+            found.merchant_id,
+            secret_wait_ms=session.settings.secret_wait_ms,
+        )
         await session.carry(found.merchant_id)
         return {"merchantId": found.merchant_id, "appKey": found.app_key, "appSecret": secret}
 

@@ -67,10 +67,13 @@ def add_key(
     name: Annotated[str, typer.Option("--name", metavar="NAME", help="Where it is used.")],
     operations: OperationsOption = None,
     networks: NetworksOption = None,
+    reason: ProposalReasonOption = None,
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Add a key and print its secret once.
+
+    Outside the sandbox the key is only proposed: give a --reason. Who accepts it sees the secret.
 
     \b
     Examples:
@@ -78,7 +81,7 @@ def add_key(
       merchant-wallet merchant add-key Shop --name payroll --networks 192.0.2.0/24
     """
 
-    async def act(session: Session) -> "NewSecret":
+    async def act(session: Session) -> "NewSecret | ProposedChange":
         from merchant_wallet.merchants.key_limits import (
             KeyLimits,
             parse_name,
@@ -87,9 +90,9 @@ def add_key(
         )
 
         limits = KeyLimits(parse_operations(operations or ""), parse_networks(networks or ""))
-        return await _add(session, merchant, parse_name(name), limits)
+        return await _add(session, merchant, parse_name(name), limits, reason)
 
-    _print_secret(run(data, act), as_json)
+    _print_made(run(data, act), as_json)
 
 
 @app.command("set-key")
@@ -152,7 +155,13 @@ def roll_key(
         keyring = (await session.open_base()).keyring
         await store.load(session.conn, keyring, merchant_id)
         made = await key_acts.roll_key(
-            session.conn, keyring, session.author(), merchant_id, key, overlap_ms=overlap_ms
+            session.conn,
+            keyring,
+            session.author(),
+            merchant_id,
+            key,
+            overlap_ms=overlap_ms,
+            secret_wait_ms=session.settings.secret_wait_ms,
         )
         await session.carry(merchant_id)
         return made
@@ -206,23 +215,34 @@ def _for_reader(document: dict[str, Any], as_json: bool) -> dict[str, Any]:
     )
 
 
-async def _add(session: Session, merchant: str, name: str, limits: "KeyLimits") -> "NewSecret":
-    from merchant_wallet.merchants import key_acts, store
+async def _add(
+    session: Session, merchant: str, name: str, limits: "KeyLimits", reason: str | None
+) -> "NewSecret | ProposedChange":
+    from merchant_wallet.merchants import acts, key_acts, key_changes, store
 
     merchant_id = (await session.find(merchant)).merchant_id
     keyring = (await session.open_base()).keyring
     # Raises WrongMasterKey: a secret sealed with another key could never be opened by the service.
     await store.load(session.conn, keyring, merchant_id)
-    made = await key_acts.add_key(
-        session.conn,
-        keyring,
-        session.author(),
-        merchant_id,
-        name,
-        limits,
-        sandbox=session.settings.sandbox,
-        needs_two=session.settings.needs_two_people,
-    )
+    settings, needs_two = session.settings, session.settings.needs_two_people
+    async with session.conn.transaction():
+        if needs_two:
+            await key_changes.check_addition(session.conn, merchant_id, limits, session.author().at_ms)
+        facts, subject = key_changes.describe_new(name, limits), acts.format_subject(merchant_id)
+        proposed = await propose(session, key_acts.ADD, subject, facts, reason, merchant_id=merchant_id)
+        if proposed is not None:
+            return proposed
+        made = await key_acts.add_key(
+            session.conn,
+            keyring,
+            session.author(describe_lone_change(session, reason)),
+            merchant_id,
+            name,
+            limits,
+            sandbox=settings.sandbox,
+            needs_two=needs_two,
+            secret_wait_ms=settings.secret_wait_ms,
+        )
     await session.carry(merchant_id)
     return made
 
@@ -257,6 +277,15 @@ def _read_overlap(text: str) -> int:
     if found is None or (not found[2] and found[1] != "0"):
         raise Failure(f"--overlap must be such as 30m, 24h or 7d, or 0: {text!r} is not.", REFUSED)
     return int(found[1]) * _UNITS_MS.get(found[2], 0)
+
+
+def _print_made(made: "NewSecret | ProposedChange", as_json: bool) -> None:
+    from merchant_wallet.merchants.app_keys import NewSecret
+
+    if isinstance(made, NewSecret):
+        _print_secret(made, as_json)
+    else:
+        print_proposed(made, as_json)
 
 
 def _print_secret(made: "NewSecret", as_json: bool) -> None:

@@ -84,6 +84,7 @@ def create(
                 # Outside the sandbox no command holds a seed: the accounts were derived ahead.
                 seed=keyring.sandbox_seed() if base.settings.sandbox else None,
                 cell_id=cell_id,
+                secret_wait_ms=base.settings.secret_wait_ms,
             )
         await session.carry(made.merchant.merchant_id)
         return {

@@ -18,6 +18,7 @@ app = typer.Typer(help="List, accept and refuse what one person proposed to chan
 
 LIST_COLUMNS = ("proposalNo", "kind", "subject", "before", "after", "proposedBy", "expiresMs", "state")
 KEPT_ONCE = "Hand the password over now: it is shown this once. The first sign-in sets up the second factor."
+SECRET_ONCE = "Hand the secret over now: it is shown this once."
 
 NumberArgument = Annotated[int, typer.Argument(metavar="NUMBER", min=1, help="The proposal's number.")]
 
@@ -70,7 +71,7 @@ def show(number: NumberArgument, data: DataOption = None, as_json: JsonOption = 
 
 @app.command()
 def accept(number: NumberArgument, data: DataOption = None, as_json: JsonOption = False) -> None:
-    """Accept another person's proposal and carry it out. If that generates a password, it is printed once.
+    """Accept another person's proposal and carry it out. A password or secret that it makes is printed once.
 
     \b
     Example:
@@ -80,6 +81,7 @@ def accept(number: NumberArgument, data: DataOption = None, as_json: JsonOption 
     async def act(session: Session) -> dict[str, Any]:
         from merchant_wallet.approvals import changes
         from merchant_wallet.base.clock import now_ms
+        from merchant_wallet.merchants.app_keys import NewSecret
         from merchant_wallet.operators.records import NewOperator
         from merchant_wallet.operators.roles import list_roles
         from merchant_wallet.web.proposal_rights import list_acceptable_kinds
@@ -95,13 +97,19 @@ def accept(number: NumberArgument, data: DataOption = None, as_json: JsonOption 
         done = await changes.accept(
             session.conn, acceptable.kind, number, person=person, at_ms=now_ms(), roles=roles
         )
+        if found.merchant_id is not None:
+            await session.carry(found.merchant_id)
         shown = {"password": done.shown.password} if isinstance(done.shown, NewOperator) else {}
+        if isinstance(done.shown, NewSecret):
+            shown = {"appKey": done.shown.key.app_key, "appSecret": done.shown.secret}
         return {**describe(done.change), **shown}
 
     document = run(data, act)
     print_proposal(document, as_json)
     if "password" in document:
         terminal.note(KEPT_ONCE)
+    if "appSecret" in document:
+        terminal.note(SECRET_ONCE)
     if document["state"] == "failed":
         raise typer.Exit(1)
 

@@ -25,7 +25,7 @@ from merchant_wallet.cli.failures import CANNOT_RUN, Failure
 if TYPE_CHECKING:
     from psycopg import AsyncConnection
 
-    from merchant_wallet.audit.records import Author
+    from merchant_wallet.audit.records import Author, Hold
     from merchant_wallet.base.cells import Cell, Databases
     from merchant_wallet.book.commands import Command
     from merchant_wallet.book.outcomes import Outcome
@@ -234,9 +234,10 @@ class Session:
 
         return Author(find_actor(), SOURCE, now_ms(), facts or {})
 
-    async def ask(self, merchant_id: int, command: "Command") -> "Outcome":
+    async def ask(self, merchant_id: int, command: "Command", check: "Hold | None" = None) -> "Outcome":
         """Have a book carry a command out, and give the outcome once it is committed and recorded.
 
+        `check` looks at what else is needed, in the transaction that waits for the book. It raises Refused.
         Raises Refused if the book refuses, RightLost, Unavailable, CommandFailed.
         """
         from functools import partial
@@ -246,6 +247,7 @@ class Session:
         from merchant_wallet.approvals.decisions import Person
         from merchant_wallet.approvals.standing import hold_of
         from merchant_wallet.audit.book_commands import ask_book
+        from merchant_wallet.audit.records import hold_nothing
         from merchant_wallet.base.clock import now_ms
 
         base = await self.open_base()
@@ -255,7 +257,7 @@ class Session:
         hold = hold_of(Person(author.actor, author.source), author.at_ms)
         # Whoever disables this person's account now waits until the book has answered.
         author = msgspec.structs.replace(author, hold=hold)
-        return await ask_book(author, self.conn, submit, merchant_id, command)
+        return await ask_book(author, self.conn, submit, merchant_id, command, check=check or hold_nothing)
 
     async def _open_nonce_days(self, merchant_id: int, now_ms: int) -> None:
         # Each batch writes its id there. If no service runs on the database, today's may not exist.

@@ -6,10 +6,19 @@ import typer
 
 from merchant_wallet.cli import terminal
 from merchant_wallet.cli.failures import CANNOT_RUN, Failure
-from merchant_wallet.cli.options import DataOption, JsonOption, MerchantArgument, ShortLimitOption, read_limit
+from merchant_wallet.cli.options import (
+    DataOption,
+    JsonOption,
+    MerchantArgument,
+    ProposalReasonOption,
+    ShortLimitOption,
+    read_limit,
+)
+from merchant_wallet.cli.second_person import describe_lone_change, describe_reason, print_proposed, propose
 from merchant_wallet.cli.session import Session, run
 
 if TYPE_CHECKING:
+    from merchant_wallet.approvals.changes import ProposedChange
     from merchant_wallet.sub_users.controls import SubUserLine
 
 app = typer.Typer(help="Find sub-users, pause or limit debits from them, reset a PIN.", no_args_is_help=True)
@@ -95,22 +104,26 @@ def set_(
     limit_day: Annotated[
         str | None, typer.Option(metavar="AMOUNT", help="Most per UTC day; none removes the limit.")
     ] = None,
+    reason: ProposalReasonOption = None,
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Change what the merchant may debit from a sub-user, from the next debit on.
 
+    Outside the sandbox --resume, and a higher or removed limit, are only proposed: give a --reason.
+
     \b
     Examples:
       merchant-wallet sub-users set Shop player-7 --pause
+      merchant-wallet sub-users set Shop player-7 --resume --reason "the player has asked for it"
       merchant-wallet sub-users set Shop player-7 --limit-debit 50 --limit-day none
     """
     limits = {"limit_debit_units": limit_debit, "limit_day_units": limit_day}
     if paused is None and set(limits.values()) == {None}:
         raise Failure("Nothing to change: give --pause, --resume, --limit-debit or --limit-day.", CANNOT_RUN)
 
-    async def act(session: Session) -> dict[str, Any]:
-        from merchant_wallet.sub_users import acts
+    async def act(session: Session) -> "dict[str, Any] | ProposedChange":
+        from merchant_wallet.sub_users import acts, audit_log, controls, two_person_changes
 
         merchant_id = (await session.find(merchant)).merchant_id
         changes: dict[str, bool | int | None] = {} if paused is None else {"paused": paused}
@@ -119,11 +132,29 @@ def set_(
                 option = "--" + name.removesuffix("_units").replace("_", "-")
                 changes[name] = read_limit(text, option)
         async with session.cell(merchant_id) as cell:
+            seen = await controls.read_by_ext_user_id(cell, merchant_id, ext)
+            wanted = two_person_changes.with_changes(seen, changes)
+            author = session.author(describe_reason(reason))
+            may_loosen = not session.settings.needs_two_people
+            if controls.loosens(seen, wanted):
+                facts, subject = two_person_changes.describe(seen, wanted), audit_log.format_subject(ext)
+                proposed = await propose(
+                    session, audit_log.SET, subject, facts, reason, merchant_id=merchant_id
+                )
+                if proposed is not None:
+                    return proposed
+                author, may_loosen = session.author(describe_lone_change(session, reason)), True
             return describe(
-                await acts.change_controls(session.conn, cell, session.author(), merchant_id, ext, **changes)
+                await acts.change_controls(
+                    session.conn, cell, author, merchant_id, ext, may_loosen=may_loosen, **changes
+                )
             )
 
-    terminal.print_answer(run(data, act), as_json)
+    done = run(data, act)
+    if isinstance(done, dict):
+        terminal.print_answer(done, as_json)
+    else:
+        print_proposed(done, as_json)
 
 
 @app.command("reset-pin")

@@ -147,13 +147,10 @@ def approve(names: OrderArgument, data: DataOption = None, as_json: JsonOption =
       merchant-wallet withdrawals approve 8589934595
       merchant-wallet withdrawals approve Shop 8589934595
     """
-    from merchant_wallet.book.commands import Approve
-
     named = _read_names(names)
 
     async def act(session: Session) -> dict[str, Any]:
-        person = await find_person(session)
-        return await _ask(session, named, Approve(named.order_id, person.actor, person.eligible_ms))
+        return await _approve(session, named)
 
     document = run(data, act)
     _print_order(document, as_json)
@@ -256,6 +253,32 @@ async def _find_book(session: Session, named: Named) -> int:
     if merchant_id is None:
         raise Failure(f"No merchant has an order {named.order_id}.")
     return merchant_id
+
+
+async def _approve(session: Session, named: Named) -> dict[str, Any]:
+    from merchant_wallet.base.clock import now_ms
+    from merchant_wallet.book.commands import Approve
+    from merchant_wallet.operators import order_approvals
+    from merchant_wallet.reporting import books
+
+    merchant_id, actor = await _find_book(session, named), (await find_person(session)).actor
+    async with session.cell(merchant_id) as cell:
+        found = await books.show_withdrawal(cell, merchant_id, named.order_id)
+
+    async def check(conn: "AsyncConnection") -> None:
+        if found is not None:
+            await order_approvals.count_approval(
+                conn,
+                actor,
+                found.order.amount_units,
+                at_ms=now_ms(),
+                limit_units=session.settings.approval_day_limit,
+            )
+
+    eligible_ms = await order_approvals.read_eligible_ms(session.conn, actor, merchant_id)
+    command = Approve(named.order_id, actor, eligible_ms)
+    await session.ask(merchant_id, command, check)
+    return await _read(session, merchant_id, named.order_id)
 
 
 def _move(named: Named, command: "Command", data: DataOption) -> dict[str, Any]:

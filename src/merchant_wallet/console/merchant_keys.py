@@ -4,6 +4,7 @@ Rules:
 - A secret is shown once, in the answer to the request that made it.
 - A merchant's user changes the keys of its own merchant. What allows a key more is proposed, and an operator
   accepts it.
+- A key that the platform's staff adds is proposed. Who accepts it sees the secret.
 """
 
 from collections.abc import Mapping
@@ -18,7 +19,7 @@ from merchant_wallet.console.form_state import EMPTY_FORM, FormState
 from merchant_wallet.console.merchants import ONE, load, show_secrets, url_of
 from merchant_wallet.console.proposal_forms import REASON, Unproposed
 from merchant_wallet.console.request import POST, Connection, ConsoleRequest, Page, read_id
-from merchant_wallet.merchants import app_keys, key_acts, key_changes
+from merchant_wallet.merchants import acts, app_keys, key_acts, key_changes
 from merchant_wallet.merchants.app_keys import AppKey, KeyRefusal, KeyRefused
 from merchant_wallet.merchants.key_acts import KeyTooWide
 from merchant_wallet.merchants.key_limits import (
@@ -49,6 +50,7 @@ _TOO_WIDE: Final = N_(
     "No key of this merchant may do that much. Add it with the limits of a key that there is, then widen it:"
     " that needs a second person."
 )
+NEW_KEY: Final = N_("{name} has another key")
 _WRONG: Final = N_("Nothing was changed. Correct the marked fields.")
 _SAVED: Final = N_("Saved. It takes effect from the next request on.")
 _PROPOSED: Final = N_("An operator must accept what allows the key more. The rest takes effect now.")
@@ -90,26 +92,22 @@ async def show_new(request: ConsoleRequest, conn: Connection) -> Response:
 
 
 async def add(request: ConsoleRequest, conn: Connection) -> Response:
-    """Add a key, and show its secret once."""
+    """Add a key and show its secret once, or propose it if two people are needed."""
     merchant = await load(request, conn)
     try:
         name, limits = _read_form(request)
-        made = await key_acts.add_key(
-            conn,
-            request.context.keyring,
-            request.author,
-            merchant.merchant_id,
-            name,
-            limits,
-            sandbox=request.context.settings.sandbox,
-            needs_two=request.context.settings.needs_two_people,
-        )
+        async with conn.transaction():
+            made = await _add(request, conn, merchant.merchant_id, name, limits)
     except _Wrong as wrong:
         return _show_new(request, merchant, wrong.form_state)
+    except Unproposed as unproposed:
+        return _show_new(request, merchant, _refill(request, unproposed.errors, unproposed.problem))
     except (KeyRefused, KeyTooWide) as refused:
         return _show_new(request, merchant, _refill(request, problem=_explain(request, refused)))
+    if isinstance(made, ProposedChange):
+        return proposal_forms.redirect_to(request, made)
     await request.cells.carry(merchant.merchant_id)
-    return _show_secret(request, merchant, made, N_("{name} has another key"))
+    return show_new_secret(request, merchant, made, NEW_KEY)
 
 
 async def show_key(request: ConsoleRequest, conn: Connection) -> Response:
@@ -150,11 +148,12 @@ async def roll(request: ConsoleRequest, conn: Connection) -> Response:
             merchant.merchant_id,
             key.key_no,
             overlap_ms=int(overlap),
+            secret_wait_ms=request.context.settings.secret_wait_ms,
         )
     except KeyRefused as refused:
         return _refuse(request, refused)
     await request.cells.carry(merchant.merchant_id)
-    return _show_secret(request, merchant, made, N_("{name} has a new secret"))
+    return show_new_secret(request, merchant, made, N_("{name} has a new secret"))
 
 
 async def end_old(request: ConsoleRequest, conn: Connection) -> Response:
@@ -189,6 +188,28 @@ class _Wrong(Exception):
     def __init__(self, form_state: FormState) -> None:
         super().__init__(", ".join(form_state.errors))
         self.form_state = form_state
+
+
+async def _add(
+    request: ConsoleRequest, conn: Connection, merchant_id: int, name: str, limits: KeyLimits
+) -> app_keys.NewSecret | ProposedChange:
+    """Add a key. The platform's staff proposes it if two people are needed."""
+    settings = request.context.settings
+    if settings.needs_two_people and request.merchant_id is None:
+        await key_changes.check_addition(conn, merchant_id, limits, request.at_ms)
+        facts, subject = key_changes.describe_new(name, limits), acts.format_subject(merchant_id)
+        return await proposal_forms.propose(request, conn, key_acts.ADD, subject, *facts, merchant_id)
+    return await key_acts.add_key(
+        conn,
+        request.context.keyring,
+        request.author,
+        merchant_id,
+        name,
+        limits,
+        sandbox=settings.sandbox,
+        needs_two=settings.needs_two_people,
+        secret_wait_ms=settings.secret_wait_ms,
+    )
 
 
 async def _change(
@@ -261,9 +282,10 @@ def _refuse(request: ConsoleRequest, refused: KeyRefused) -> Response:
     return request.redirect(_key_url(request), REFUSALS[refused.refusal], tone=flash.WARN)
 
 
-def _show_secret(
+def show_new_secret(
     request: ConsoleRequest, merchant: Merchant, made: app_keys.NewSecret, title: str
 ) -> Response:
+    """The secret of a new or rolled key, this once."""
     return show_secrets(
         request, merchant, title, [(N_("App secret"), made.secret)], made.key.app_key, "/keys"
     )

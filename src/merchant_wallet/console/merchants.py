@@ -10,13 +10,16 @@ import msgspec
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
+from merchant_wallet.approvals.changes import ProposedChange
 from merchant_wallet.base.addresses import format_address
 from merchant_wallet.base.chains import CHAINS
 from merchant_wallet.base.currencies import CURRENCIES
+from merchant_wallet.console import proposal_forms
 from merchant_wallet.console.form_state import EMPTY_FORM, FormState, refill
 from merchant_wallet.console.merchant_checklist import list_steps
+from merchant_wallet.console.proposal_forms import Unproposed
 from merchant_wallet.console.request import POST, Connection, ConsoleRequest, Page, PoolName, read_id
-from merchant_wallet.merchants import acts, records, settings, store
+from merchant_wallet.merchants import acts, records, settings, store, two_person_changes
 from merchant_wallet.merchants.addresses import give_addresses
 from merchant_wallet.merchants.cells import placement
 from merchant_wallet.merchants.cells.placement import PlacementRefused
@@ -64,7 +67,14 @@ async def create(request: ConsoleRequest, conn: Connection) -> Response:
         async with conn.transaction():
             cell_id = await placement.choose_cell(conn, None)
             made = await acts.create(
-                conn, context.keyring, request.author, name, mode, seed=seed, cell_id=cell_id
+                conn,
+                context.keyring,
+                request.author,
+                name,
+                mode,
+                seed=seed,
+                cell_id=cell_id,
+                secret_wait_ms=context.settings.secret_wait_ms,
             )
             number = made.merchant.merchant_id
     except (PoolEmpty, RangesExhausted, PlacementRefused) as refused:
@@ -84,9 +94,15 @@ async def show_merchant(request: ConsoleRequest, conn: Connection) -> Response:
 
 async def rotate_secret(request: ConsoleRequest, conn: Connection) -> Response:
     """Add a second secret and show it once. The first one works until it is retired."""
-    merchant = await load(request, conn)
+    merchant, context = await load(request, conn), request.context
     try:
-        secret = await acts.rotate_secret(conn, request.context.keyring, request.author, merchant.merchant_id)
+        secret = await acts.rotate_secret(
+            conn,
+            context.keyring,
+            request.author,
+            merchant.merchant_id,
+            secret_wait_ms=context.settings.secret_wait_ms,
+        )
     except SecretRefused:
         return await _show(request, conn, merchant, FormState(problem=request.translate(_TWO_SECRETS)))
     await request.cells.carry(merchant.merchant_id)
@@ -105,13 +121,19 @@ async def retire_secret(request: ConsoleRequest, conn: Connection) -> Response:
 
 
 async def set_status(request: ConsoleRequest, conn: Connection) -> Response:
-    """Suspend or resume a merchant."""
+    """Suspend or resume a merchant, or propose to resume it if two people are needed."""
     merchant = await load(request, conn)
     status = request.form.text("status")
     if status not in (records.ACTIVE, records.SUSPENDED):
         raise HTTPException(400)
     suspends = status == records.SUSPENDED
-    await (acts.suspend if suspends else acts.resume)(conn, request.author, merchant.merchant_id)
+    try:
+        async with conn.transaction():
+            proposed = await _set_status(request, conn, merchant.merchant_id, suspends=suspends)
+    except Unproposed as unproposed:
+        return await _show(request, conn, merchant, FormState(problem=unproposed.problem))
+    if proposed is not None:
+        return proposal_forms.redirect_to(request, proposed)
     await request.cells.carry(merchant.merchant_id)
     told = (
         N_("{name} is suspended: its requests are refused from now on.")
@@ -119,6 +141,19 @@ async def set_status(request: ConsoleRequest, conn: Connection) -> Response:
         else N_("{name} is active again.")
     )
     return request.redirect(url_of(merchant.merchant_id), told, name=merchant.name)
+
+
+async def _set_status(
+    request: ConsoleRequest, conn: Connection, merchant_id: int, *, suspends: bool
+) -> ProposedChange | None:
+    """Set the status, or propose to resume if two people are needed. Raises Unproposed."""
+    was = await two_person_changes.read_status(conn, request.context.keyring, merchant_id)
+    if not suspends and was != records.ACTIVE and request.context.settings.needs_two_people:
+        facts, subject = two_person_changes.describe_resumption(), acts.format_subject(merchant_id)
+        return await proposal_forms.propose(request, conn, acts.RESUME, subject, *facts, merchant_id)
+    author = request.author.with_facts(proposal_forms.read_reason(request))
+    await (acts.suspend if suspends else acts.resume)(conn, author, merchant_id)
+    return None
 
 
 async def load(request: ConsoleRequest, conn: Connection) -> Merchant:
@@ -173,6 +208,7 @@ async def _show(
 ) -> Response:
     cell = await request.cells.of(merchant.merchant_id)
     book = await books.show_book(cell, merchant.merchant_id, limit=20)
+    proposed = await proposal_forms.list_about(request, conn, acts.format_subject(merchant.merchant_id))
     return request.page(
         "console/merchant.html",
         active="merchants",
@@ -183,6 +219,7 @@ async def _show(
         book=book,
         deposits=await _list_deposits(request, conn, merchant),
         steps=await list_steps(request, conn, merchant),
+        proposed=[one for one in proposed if one.kind == acts.RESUME],
     )
 
 

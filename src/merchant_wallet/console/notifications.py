@@ -153,7 +153,7 @@ def list_kinds(request: ConsoleRequest) -> list[Source]:
             for one in SOURCES
             if one.own_right is not None and may(operator, one.own_right, operator.merchant_id)
         ]
-    return [one for one in SOURCES if may(operator, one.right)]
+    return [one for one in SOURCES if one.is_for(None) and may(operator, one.right)]
 
 
 def _read_contact(request: ConsoleRequest, before: Contact) -> tuple[Contact, str | None]:

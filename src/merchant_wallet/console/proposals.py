@@ -2,7 +2,8 @@
 
 Rules:
 - Deciding needs the same right as proposing. The page says who has it.
-- The person who accepts sees the values before and after. A password that is generated is shown only there.
+- The person who accepts sees the values before and after. A password or a key's secret that is generated is
+  shown only there.
 """
 
 from typing import Final
@@ -18,6 +19,7 @@ from merchant_wallet.approvals.decisions import ProposalRefused
 from merchant_wallet.base.user_input import parse_digits
 from merchant_wallet.console import flash
 from merchant_wallet.console.form_state import EMPTY_FORM, FormState, refill
+from merchant_wallet.console.merchant_keys import NEW_KEY, show_new_secret
 from merchant_wallet.console.operators import show_password
 from merchant_wallet.console.proposal_forms import (
     PROPOSALS,
@@ -29,6 +31,8 @@ from merchant_wallet.console.proposal_forms import (
 )
 from merchant_wallet.console.request import POST, Connection, ConsoleRequest, Page, read_id
 from merchant_wallet.console.tables import read_state
+from merchant_wallet.merchants import store
+from merchant_wallet.merchants.app_keys import NewSecret
 from merchant_wallet.operators import access, records
 from merchant_wallet.operators.records import NewOperator
 from merchant_wallet.operators.roles import Operator, Right, list_roles, may
@@ -100,6 +104,10 @@ async def accept(request: ConsoleRequest, conn: Connection) -> Response:
         )
     if found.merchant_id is not None:
         await request.cells.carry(found.merchant_id)
+    if isinstance(done.shown, NewSecret) and found.merchant_id is not None:
+        merchant = await store.load(conn, request.context.keyring, found.merchant_id)
+        assert merchant is not None
+        return show_new_secret(request, merchant, done.shown, NEW_KEY)
     if isinstance(done.shown, NewOperator):
         return show_password(request, done.shown, MADE[found.kind])
     if done.change.state == decisions.FAILED:

@@ -39,6 +39,7 @@ KINDS: Final = {
     kinds.PLAN_SWEEPS: N_("Plan of sweeps"),
     kinds.RUN_SWEEPS: N_("Sweep to the hot wallet"),
     kinds.END_SWEEP: N_("End a sweep"),
+    kinds.SET_SUB_USER: N_("Loosen a sub-user's limits"),
     kinds.RELEASE_DEPOSIT: N_("Credit a held deposit"),
     kinds.DROP_DEPOSIT: N_("Drop a held deposit"),
 }
@@ -62,6 +63,9 @@ STAGES: Final = {
 CAUSES: Final = {
     causes.NOBODY: N_("No worker began it in time. Look whether workers run."),
     causes.NOT_ALLOWED: N_("Who asked for it was disabled or reset, or has lost the right. Ask again."),
+    causes.SUB_USER_CHANGED: N_(
+        "The sub-user's limits or pause were changed meanwhile: look at the sub-user."
+    ),
     causes.LOST: N_("Its worker ended. What it had done stays done: look before you ask again."),
     causes.NO_BLOCK: N_("No node of the chain has the block before it."),
     causes.NOT_READ_YET: N_("The chain was not read up to that block yet, so no block was skipped there."),

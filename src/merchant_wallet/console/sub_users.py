@@ -4,9 +4,11 @@ Rules:
 - A merchant's user finds only its own merchant's sub-users.
 - A path names a sub-user by the platform's userId. A merchant's own id may be anything, also `..`, which
   browsers resolve before they send a request.
+- To loosen what protects a sub-user is proposed if two people are needed. A worker carries it out.
 - A PIN is never shown here. It can only be removed, also by the merchant's own users.
 """
 
+from collections.abc import Mapping
 from typing import Final
 
 from starlette.exceptions import HTTPException
@@ -17,16 +19,18 @@ from merchant_wallet.base.chains import CHAINS, EVM, TRON
 from merchant_wallet.base.money import format_units, parse_units
 from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.book.sub_user import LIMITS
-from merchant_wallet.console import merchants
+from merchant_wallet.console import merchants, proposal_forms
 from merchant_wallet.console.filter_values import find_scope, open_page
 from merchant_wallet.console.form_state import EMPTY_FORM, FormState, refill
 from merchant_wallet.console.merchants import ONE, load
+from merchant_wallet.console.proposal_forms import Unproposed
 from merchant_wallet.console.request import POST, Connection, ConsoleRequest, Page, read_id
 from merchant_wallet.console.tables import TableState, read_state
 from merchant_wallet.operators.roles import Right
 from merchant_wallet.reporting import sub_users
 from merchant_wallet.reporting.paging import Page as Rows
-from merchant_wallet.sub_users import activity, acts, controls
+from merchant_wallet.sub_users import activity, acts, audit_log, controls, two_person_changes
+from merchant_wallet.sub_users.acts import LoosensNow
 from merchant_wallet.sub_users.controls import SubUserLine, SubUserUnknown
 from merchant_wallet.web.kinds import KINDS
 from merchant_wallet.web.languages import N_
@@ -80,8 +84,27 @@ async def change_sub_user(request: ConsoleRequest, conn: Connection) -> Response
         return await _show(request, conn, line, refill(request.form, tuple(_FIELDS.values()), errors))
     merchant_id = read_id(request, "merchant_id")
     cell = await request.cells.of(merchant_id)
-    changes = limits if do == "limits" else {"paused": do == "pause"}
-    await acts.change_controls(conn, cell, request.author, merchant_id, line.ext_user_id, **changes)
+    changes: Mapping[str, bool | int | None] = limits if do == "limits" else {"paused": do == "pause"}
+    may_loosen = not request.context.settings.needs_two_people
+    wanted = two_person_changes.with_changes(line, changes)
+    if controls.loosens(line, wanted) and not may_loosen:
+        facts, subject = two_person_changes.describe(line, wanted), audit_log.format_subject(line.ext_user_id)
+        try:
+            proposed = await proposal_forms.propose(
+                request, conn, audit_log.SET, subject, *facts, merchant_id
+            )
+        except Unproposed as unproposed:
+            fields = (*_FIELDS.values(), "reason")
+            refused = refill(request.form, fields, unproposed.errors, unproposed.problem)
+            return await _show(request, conn, line, refused)
+        return proposal_forms.redirect_to(request, proposed)
+    author = request.author.with_facts(proposal_forms.read_reason(request))
+    try:
+        await acts.change_controls(
+            conn, cell, author, merchant_id, line.ext_user_id, may_loosen=may_loosen, **changes
+        )
+    except LoosensNow:
+        raise HTTPException(409) from None
     return request.redirect(url_of(merchant_id, line.user_id), N_("Saved. It holds from the next debit on."))
 
 
@@ -148,6 +171,8 @@ async def _show(
 ) -> Response:
     merchant = await load(request, conn)
     cell = await request.cells.of(merchant.merchant_id)
+    subject = audit_log.format_subject(line.ext_user_id)
+    proposed = await proposal_forms.list_about(request, conn, subject)
     spent = line.day_debited_units if line.day == request.at_ms // DAY_MS else 0
     return request.page(
         "console/sub_user.html",
@@ -162,6 +187,7 @@ async def _show(
         kinds=KINDS,
         recent=await activity.list_activity(cell, merchant.merchant_id, line.user_id, limit=RECENT_ROWS),
         form_state=form_state,
+        proposed=[one for one in proposed if one.merchant_id == merchant.merchant_id],
         shown={field: _show_limit(getattr(line, name)) for name, field in _FIELDS.items()},
     )
 

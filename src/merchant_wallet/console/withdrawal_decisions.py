@@ -18,6 +18,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from merchant_wallet.audit.book_commands import ask_book
+from merchant_wallet.audit.records import hold_nothing
 from merchant_wallet.base.codes import Refusal, Refused
 from merchant_wallet.base.user_input import parse_digits
 from merchant_wallet.book import frozen_orders
@@ -29,6 +30,7 @@ from merchant_wallet.console.order_notes import add_notes
 from merchant_wallet.console.request import POST, Connection, ConsoleRequest, Page, read_id
 from merchant_wallet.console.withdrawal_results import Decided, redirect_to_results
 from merchant_wallet.console.withdrawals import QUEUE, find_order, list_reasons, url_of
+from merchant_wallet.operators import order_approvals
 from merchant_wallet.operators.roles import Right
 from merchant_wallet.reporting.orders import OrderLine
 from merchant_wallet.web.languages import N_
@@ -54,7 +56,12 @@ DONE: Final = {
 REFUSAL_TEXTS: Final[Mapping[Enum, str]] = {
     OrderRefusal.SAME_PERSON: N_("You have approved it already. Another person must approve it too."),
     OrderRefusal.NOT_YET: N_(
-        "Your approvals do not count yet. A new, reset, enabled or promoted operator must wait first."
+        "Your approvals do not count yet. A new, reset, enabled or promoted operator must wait first, and so"
+        " must who made a key or a secret of this merchant."
+    ),
+    OrderRefusal.DAY_LIMIT: N_(
+        "Nothing was done: you would approve more than one person may on a day. Another person must approve"
+        " it."
     ),
     OrderRefusal.FROZEN: N_(
         "Nothing was done: the order is frozen, and the platform must look at the chain first."
@@ -143,10 +150,12 @@ async def _find_chosen(request: ConsoleRequest, conn: Connection, chosen: Sequen
 
 
 async def _decide_one(request: ConsoleRequest, conn: Connection, order: OrderLine, what: str) -> Decided:
-    command = _command(request, order, what)
+    eligible_ms = await order_approvals.read_eligible_ms(conn, request.actor, order.merchant_id)
+    command = _command(request, order, what, eligible_ms)
     submit = partial(request.context.submit, request_id=request.request_id)
+    check = partial(_count, request, order) if what == APPROVE else hold_nothing
     try:
-        outcome = await ask_book(request.author, conn, submit, order.merchant_id, command)
+        outcome = await ask_book(request.author, conn, submit, order.merchant_id, command, check=check)
     except Refused as refused:
         return _explain(request, order, refused.refusal)
     except CommitUnknown:
@@ -163,6 +172,14 @@ async def _decide_one(request: ConsoleRequest, conn: Connection, order: OrderLin
     return await _describe_approved(request, conn, order)
 
 
+async def _count(request: ConsoleRequest, order: OrderLine, conn: Connection) -> None:
+    """Count an approval in the user's sum of the day. Raises Refused above the limit."""
+    limit_units = request.context.settings.approval_day_limit
+    await order_approvals.count_approval(
+        conn, request.actor, order.amount_units, at_ms=request.at_ms, limit_units=limit_units
+    )
+
+
 async def _describe_approved(request: ConsoleRequest, conn: Connection, order: OrderLine) -> Decided:
     """What an approval means now: the order is paid, or it waits for something."""
     reason = (await list_reasons(request, conn, [order], if_approved=True)).get(order.order_id)
@@ -172,11 +189,11 @@ async def _describe_approved(request: ConsoleRequest, conn: Connection, order: O
     return Decided(order, flash.GOOD, APPROVED_WAITS, {"reason": told})
 
 
-def _command(request: ConsoleRequest, order: OrderLine, what: str) -> Command:
+def _command(request: ConsoleRequest, order: OrderLine, what: str, eligible_ms: int) -> Command:
     if what == REFUND:
         return Refund(order.order_id)
     if what == APPROVE:
-        return Approve(order.order_id, request.actor, request.person.eligible_ms)
+        return Approve(order.order_id, request.actor, eligible_ms)
     is_merchant = request.merchant_id is not None
     confirmed = not is_merchant and request.form.text("even_frozen") == "1"
     return Cancel(order.order_id, request.actor, by_merchant=is_merchant, even_frozen=confirmed)

@@ -3,6 +3,8 @@
 Rules:
 - A change and its entry in the audit log are one transaction, whichever door it comes from.
 - What must hold of a setting outside the sandbox is checked here, also when a proposal is carried out.
+- Who makes a secret is noted with it. For `secret_wait_ms` that person's approvals of the merchant's orders
+  do not count.
 - Acts about keys are in `key_acts`. Which changes need two people is in `two_person_changes`.
 """
 
@@ -10,7 +12,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from merchant_wallet.audit.records import Author
-from merchant_wallet.merchants import store
+from merchant_wallet.merchants import staff_secrets, store
+from merchant_wallet.merchants.app_keys import FIRST_KEY
 from merchant_wallet.merchants.audit_facts import list_changed_facts
 from merchant_wallet.merchants.keys import Keyring
 from merchant_wallet.merchants.records import ACTIVE, SUSPENDED
@@ -39,6 +42,7 @@ async def create(
     *,
     seed: bytes | None,
     cell_id: int,
+    secret_wait_ms: int,
 ) -> NewMerchant:
     """Open a merchant with its book. Raises what `store.create` raises."""
     async with conn.transaction():
@@ -47,6 +51,7 @@ async def create(
             conn, keyring, name, seed=seed, at_ms=author.at_ms, settings=settings, cell_id=cell_id
         )
         number = made.merchant.merchant_id
+        await _note_secret(conn, author, number, secret_wait_ms)
         facts = {"name": made.merchant.name, "currencyMode": currency_mode}
         await author.record(conn, CREATE, format_subject(number), number, after=facts)
     return made
@@ -92,10 +97,13 @@ async def resume(conn: Connection, author: Author, merchant_id: int) -> bool:
     return changed
 
 
-async def rotate_secret(conn: Connection, keyring: Keyring, author: Author, merchant_id: int) -> str:
+async def rotate_secret(
+    conn: Connection, keyring: Keyring, author: Author, merchant_id: int, *, secret_wait_ms: int
+) -> str:
     """Add a second live secret, and return it. Raises SecretRefused, MerchantUnknown."""
     async with conn.transaction():
         secret = await store.rotate_secret(conn, keyring, merchant_id, at_ms=author.at_ms)
+        await _note_secret(conn, author, merchant_id, secret_wait_ms)
         subject = format_subject(merchant_id)
         await author.record(conn, ROTATE_SECRET, subject, merchant_id, after={"rotated": True})
     return secret
@@ -108,6 +116,11 @@ async def retire_secret(conn: Connection, author: Author, merchant_id: int) -> i
         facts = {"retiredSecretNo": number}
         await author.record(conn, RETIRE_SECRET, format_subject(merchant_id), merchant_id, after=facts)
     return number
+
+
+async def _note_secret(conn: Connection, author: Author, merchant_id: int, wait_ms: int) -> None:
+    at_ms = author.at_ms
+    await staff_secrets.note(conn, author.actor, merchant_id, FIRST_KEY, at_ms=at_ms, wait_ms=wait_ms)
 
 
 async def _record_status(

@@ -2,14 +2,16 @@
 
 Rules:
 - A change and its entry in the audit log are one transaction, whichever door it comes from.
-- Where two people are needed, one person may add a key if it may do no more than a key that the merchant has.
-  Otherwise a second key would be a way around the limits of the first.
+- Where two people are needed, a new key may do no more than a key that the merchant has. Otherwise a second
+  key would be a way around the limits of the first.
+- Who makes a secret is noted with it. For `secret_wait_ms` that person's approvals of the merchant's orders
+  do not count.
 """
 
 from typing import Any, Final
 
 from merchant_wallet.audit.records import Author
-from merchant_wallet.merchants import app_keys
+from merchant_wallet.merchants import app_keys, staff_secrets
 from merchant_wallet.merchants.app_keys import AppKey, NewSecret
 from merchant_wallet.merchants.key_limits import KeyLimits, is_covered
 from merchant_wallet.merchants.keys import Keyring
@@ -51,6 +53,7 @@ async def add_key(
     *,
     sandbox: bool,
     needs_two: bool,
+    secret_wait_ms: int,
 ) -> NewSecret:
     """Add a key. Raises KeyRefused, KeyTooWide, MerchantUnknown."""
     async with conn.transaction():
@@ -69,6 +72,7 @@ async def add_key(
             # The merchant is locked now, so nobody changes its other keys meanwhile.
             keys = await app_keys.list_keys(conn, merchant_id, author.at_ms)
             check_new_key(limits, [key for key in keys if key.key_no != key_no])
+        await _note_secret(conn, author, merchant_id, key_no, secret_wait_ms)
         await _record(conn, author, ADD, merchant_id, key_no, after={"name": name, **limits.show()})
     return made
 
@@ -97,13 +101,21 @@ async def change_key(
 
 
 async def roll_key(
-    conn: Connection, keyring: Keyring, author: Author, merchant_id: int, key_no: int, *, overlap_ms: int
+    conn: Connection,
+    keyring: Keyring,
+    author: Author,
+    merchant_id: int,
+    key_no: int,
+    *,
+    overlap_ms: int,
+    secret_wait_ms: int,
 ) -> NewSecret:
     """Add a secret to a key. Raises KeyRefused, MerchantUnknown."""
     async with conn.transaction():
         made = await app_keys.roll_key(
             conn, keyring, merchant_id, key_no, overlap_ms=overlap_ms, at_ms=author.at_ms
         )
+        await _note_secret(conn, author, merchant_id, key_no, secret_wait_ms)
         await _record(conn, author, ROLL, merchant_id, key_no, after={"overlapMs": overlap_ms})
     return made
 
@@ -122,6 +134,11 @@ async def revoke_key(conn: Connection, author: Author, merchant_id: int, key_no:
         before, after = {"name": key.name}, {"revoked": True}
         await _record(conn, author, REVOKE, merchant_id, key_no, before=before, after=after)
     return key
+
+
+async def _note_secret(conn: Connection, author: Author, merchant_id: int, key_no: int, wait_ms: int) -> None:
+    at_ms = author.at_ms
+    await staff_secrets.note(conn, author.actor, merchant_id, key_no, at_ms=at_ms, wait_ms=wait_ms)
 
 
 def _describe(key: AppKey) -> dict[str, str]:

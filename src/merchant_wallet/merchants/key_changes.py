@@ -1,6 +1,10 @@
-"""Changes of a key's limits that need two people: those that allow it more operations or networks.
+"""Changes of keys that need two people: what allows a key more, and a key that the platform's people make.
 
-Rules: one person may limit a key, roll it and revoke it. When one person may add a key is in `key_acts`.
+Rules:
+- One person may limit a key, roll it and revoke it.
+- A merchant's own person may add a key. What it may do at most is in `key_acts`.
+- Who has a key's secret can order in the merchant's name. So a person of the platform proposes a new key, and
+  another one accepts it and sees the secret. The same limits hold. Both are noted as those who made it.
 """
 
 import re
@@ -9,17 +13,19 @@ from typing import Final
 
 from merchant_wallet.approvals.changes import Applied, ChangeRefused, Facts, Kind, ProposedChange
 from merchant_wallet.audit.records import Author
-from merchant_wallet.merchants import app_keys, key_acts
+from merchant_wallet.merchants import app_keys, key_acts, staff_secrets, store
 from merchant_wallet.merchants.app_keys import AppKey, KeyRefused
-from merchant_wallet.merchants.key_acts import SET
+from merchant_wallet.merchants.key_acts import ADD, SET, KeyTooWide
 from merchant_wallet.merchants.key_limits import (
     NETWORKS_LIMIT,
+    NO_LIMITS,
     OPERATIONS_LIMIT,
     KeyLimits,
     list_wider,
     parse_networks,
     parse_operations,
 )
+from merchant_wallet.merchants.keys import Keyring
 from merchant_wallet.merchants.settings import SettingRefused
 from merchant_wallet.merchants.store import Connection, MerchantUnknown
 
@@ -48,8 +54,61 @@ def split_change(before: KeyLimits, wanted: KeyLimits) -> tuple[KeyLimits, list[
     return with_limits(wanted, describe(before, wider)), wider
 
 
-def make_kind() -> Kind:
-    """The kind of proposals about the limits of keys."""
+def describe_new(name: str, limits: KeyLimits) -> tuple[Facts, Facts]:
+    """The proposal to add a key."""
+    return {"exists": False}, {"exists": True, "name": name, **limits.show()}
+
+
+async def check_addition(conn: Connection, merchant_id: int, limits: KeyLimits, at_ms: int) -> None:
+    """Check that a key with these limits may be proposed. It locks the merchant. Raises KeyTooWide."""
+    await store.raise_version(conn, merchant_id)
+    key_acts.check_new_key(limits, await app_keys.list_keys(conn, merchant_id, at_ms))
+
+
+def make_kinds(keyring: Keyring, *, sandbox: bool, secret_wait_ms: int) -> Mapping[str, Kind]:
+    """The kinds of proposals about keys."""
+    return {
+        SET: _make_limits_kind(),
+        ADD: _make_new_kind(keyring, sandbox=sandbox, secret_wait_ms=secret_wait_ms),
+    }
+
+
+def _make_new_kind(keyring: Keyring, *, sandbox: bool, secret_wait_ms: int) -> Kind:
+    async def read(conn: Connection, change: ProposedChange) -> Facts:
+        assert change.merchant_id is not None
+        await store.raise_version(conn, change.merchant_id)
+        return {"exists": False}
+
+    async def apply(conn: Connection, change: ProposedChange, author: Author) -> Applied:
+        assert change.merchant_id is not None
+        try:
+            made = await key_acts.add_key(
+                conn,
+                keyring,
+                author,
+                change.merchant_id,
+                change.after["name"],
+                with_limits(NO_LIMITS, change.after),
+                sandbox=sandbox,
+                needs_two=True,
+                secret_wait_ms=secret_wait_ms,
+            )
+        except (KeyRefused, KeyTooWide) as refused:
+            raise ChangeRefused(str(refused)) from None
+        await staff_secrets.note(
+            conn,
+            change.proposed_by,
+            change.merchant_id,
+            made.key.key_no,
+            at_ms=author.at_ms,
+            wait_ms=secret_wait_ms,
+        )
+        return Applied(shown=made)
+
+    return Kind(ADD, read, apply)
+
+
+def _make_limits_kind() -> Kind:
 
     async def read(conn: Connection, change: ProposedChange) -> Facts:
         return describe((await _lock(conn, change, change.proposed_ms)).limits, list(change.before))

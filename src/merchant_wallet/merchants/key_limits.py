@@ -81,7 +81,7 @@ def list_wider(before: KeyLimits, after: KeyLimits) -> list[str]:
     wider = []
     if not _has_all(before.operations, after.operations):
         wider.append(OPERATIONS_LIMIT)
-    if not _admits_all(before.networks, after.networks):
+    if not admits_all(map(ip_network, before.networks), map(ip_network, after.networks)):
         wider.append(NETWORKS_LIMIT)
     return wider
 
@@ -95,11 +95,12 @@ def _has_all(outer: tuple[str, ...], inner: tuple[str, ...]) -> bool:
     return not outer or (bool(inner) and set(inner) <= set(outer))
 
 
-def _admits_all(outer: tuple[str, ...], inner: tuple[str, ...]) -> bool:
-    if not outer:
+def admits_all(outer: Iterable[Network], inner: Iterable[Network]) -> bool:
+    """Whether the outer networks admit every address that the inner ones admit. No networks admit all."""
+    around, within = list(outer), list(inner)
+    if not around:
         return True
-    networks = [ip_network(text) for text in outer]
-    return bool(inner) and all(_is_within(ip_network(text), networks) for text in inner)
+    return bool(within) and all(_is_within(one, around) for one in within)
 
 
 def _is_within(inner: Network, networks: list[Network]) -> bool:

@@ -3,8 +3,9 @@
 Secrets never appear in a `repr`. Its settings as typed and shown are in `settings.py`.
 """
 
-from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
-from typing import Final
+from collections.abc import Callable, Iterable, Mapping
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_network
+from typing import Any, Final
 
 import msgspec
 
@@ -111,6 +112,25 @@ class Merchant(msgspec.Struct, frozen=True, kw_only=True):
     def allows_address(self, address: str) -> bool:
         """Whether the allow-list, if there is one, permits a withdrawal to this valid address."""
         return not self.allowed_addresses or canonicalize_address(address) in self.allowed_addresses
+
+
+def as_columns(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Values of columns, as they are parsed or stored, in the form that a merchant has them."""
+    return {name: _FORMS[name](value) if name in _FORMS else value for name, value in values.items()}
+
+
+def _read_networks(texts: Iterable[str]) -> tuple[Network, ...]:
+    return tuple(ip_network(text) for text in texts)
+
+
+_FORMS: Final[Mapping[str, Callable[[Any], Any]]] = {
+    "networks": _read_networks,
+    "disabled_operations": frozenset,
+    "allowed_addresses": frozenset,
+    "frame_origins": tuple,
+    "key_operations": frozenset,
+    "key_networks": _read_networks,
+}
 
 
 def _admits(networks: tuple[Network, ...], source: IPv4Address | IPv6Address) -> bool:

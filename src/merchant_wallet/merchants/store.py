@@ -9,7 +9,6 @@ Rules:
 """
 
 from collections.abc import Mapping
-from ipaddress import ip_network
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -36,7 +35,7 @@ from merchant_wallet.merchants.keys import (
     generate_app_key,
     generate_secret,
 )
-from merchant_wallet.merchants.records import ACTIVE, SUSPENDED, Merchant
+from merchant_wallet.merchants.records import ACTIVE, SUSPENDED, Merchant, as_columns
 from merchant_wallet.merchants.settings import SETTINGS, SettingRefused, Value, parse_setting
 from merchant_wallet.postgres import jobs
 
@@ -363,15 +362,9 @@ def _to_merchant(row: DictRow, keyring: Keyring) -> Merchant:
     made: dict[str, Any] = {
         "secrets": tuple(keyring.open(bytes(box), merchant_id, purpose, number) for number, box in sealed),
         "callback_secret": keyring.open(row["callback_sealed"], merchant_id, CALLBACK, row["callback_no"]),
-        "networks": tuple(ip_network(text) for text in row["networks"]),
-        "disabled_operations": frozenset(row["disabled_operations"]),
-        "allowed_addresses": frozenset(row["allowed_addresses"]),
-        "frame_origins": tuple(row["frame_origins"]),
-        "key_operations": frozenset(row["key_operations"]),
-        "key_networks": tuple(ip_network(text) for text in row["key_networks"]),
     }
     plain = {name: row[name] for name in Merchant.__struct_fields__ if name not in made}
-    return Merchant(**plain, **made)
+    return Merchant(**as_columns(plain), **made)
 
 
 def _unknown(merchant_id: int) -> MerchantUnknown:

@@ -96,7 +96,8 @@ GRANTS: Final[Mapping[str, Grant]] = {
     "sub_user": Grant(
         "select, insert, update (username, language, paused, limit_debit_units, limit_day_units,"
         " pin_hash, pin_set_ms, pin_failures, pin_locked_until_ms, links_void_until_ms)",
-        _READ,
+        # Two people loosen a sub-user's limits, and a worker carries it out.
+        "select, update (paused, limit_debit_units, limit_day_units)",
     ),
     "wallet_address": Grant(_ADD, _READ),
     "issued_address": Grant(_ADD, _ADD),
@@ -128,6 +129,8 @@ GRANTS: Final[Mapping[str, Grant]] = {
     "operator_failure": Grant(_KEEP, "select, update, delete"),
     "operator_known_source": Grant(_KEEP),
     "operator_wait": Grant(_ADD, _READ),
+    "staff_secret": Grant(_ADD, _READ),
+    "approved_sum": Grant("select, insert, update (units), delete"),
     "failed_sign_in": Grant(
         "select, insert, update (failures, last_ms)", "select, update (audit_no), delete"
     ),

@@ -10,6 +10,7 @@ from typing import Final
 
 HOME: Final = frozenset(
     [
+        "approved_sum",
         "asked_act",
         "audit_entry",
         "audit_head",
@@ -86,6 +87,7 @@ HOME: Final = frozenset(
         "screening",
         "screening_question",
         "side_role",
+        "staff_secret",
         "sweep",
         "sweep_signed",
         "test_event",

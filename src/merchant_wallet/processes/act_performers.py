@@ -1,4 +1,5 @@
-"""What workers do when people ask for it: reconcile, read blocks again, decide about deposits, sweep.
+"""What workers do when people ask for it: reconcile, read blocks again, decide about deposits and sub-users,
+sweep.
 
 Rules:
 - Each act opens what it needs, and closes it at its end. So a node that is away hurts nothing else.
@@ -23,6 +24,7 @@ from merchant_wallet.approvals.acts.causes import (
     NOT_READ_SO_FAR,
     NOT_READ_YET,
     SCREENED,
+    SUB_USER_CHANGED,
 )
 from merchant_wallet.approvals.acts.worker import ActFailed, Outcome, Performer, Running
 from merchant_wallet.approvals.standing import may_still_ask
@@ -45,6 +47,8 @@ from merchant_wallet.processes.custody_readers import CustodyReaders
 from merchant_wallet.processes.reconciliation import Reconciler
 from merchant_wallet.processes.sweep_acts import SweepActs
 from merchant_wallet.screening import store as screening
+from merchant_wallet.sub_users import two_person_changes as sub_user_changes
+from merchant_wallet.sub_users.controls import SubUserUnknown
 from merchant_wallet.web.act_rights import ACT_RIGHTS
 
 Reader = EvmChain | TronReader | SandboxReader
@@ -60,6 +64,7 @@ def make_performers(base: Base, connect: Connect, open_readers: OpenReaders) -> 
         kinds.RESCAN: partial(_rescan, base, connect, open_readers),
         kinds.RELEASE_DEPOSIT: partial(_decide_deposit, base, is_released=True),
         kinds.DROP_DEPOSIT: partial(_decide_deposit, base, is_released=False),
+        kinds.SET_SUB_USER: partial(_loosen_sub_user, base),
         kinds.PLAN_SWEEPS: sweeps.plan,
         kinds.RUN_SWEEPS: sweeps.run,
         kinds.END_SWEEP: sweeps.end,
@@ -169,6 +174,26 @@ async def _decide_deposit(base: Base, running: Running, *, is_released: bool) ->
             raise ActFailed(DECIDED)
     before, told = describe_decision(seen, is_released=is_released)
     return Outcome(dict(told), told, before)
+
+
+async def _loosen_sub_user(base: Base, running: Running) -> Outcome:
+    """Change a sub-user's pause or limits as two people decided."""
+    act = running.act
+    assert act.merchant_id is not None, "a sub-user has a merchant"
+    async with (
+        await base.cells.connect_home() as home,
+        home.transaction(),
+        await _connect_to_book(base, act.merchant_id) as cell,
+    ):
+        await _require_deciders(home, act)
+        try:
+            done = await sub_user_changes.carry_out(cell, act.merchant_id, act.arguments)
+        except SubUserUnknown as unknown:
+            raise ActFailed(str(unknown)) from None
+    if not done:
+        raise ActFailed(SUB_USER_CHANGED)
+    before, after = act.arguments["before"], act.arguments["after"]
+    return Outcome(after, after, before)
 
 
 async def _require_deciders(home: AsyncConnection, act: AskedAct) -> None:

@@ -17,7 +17,15 @@ from merchant_wallet.base.config import DATA_DIR_MODE, ConfigError
 from merchant_wallet.base.settings import Settings
 
 RUNTIME_FILE: Final = "service.json"
-SHARED: Final = ("sandbox", "sandbox_two_people", "operator_wait_s", "proposal_deadline_s", "rate_band")
+SHARED: Final = (
+    "sandbox",
+    "sandbox_two_people",
+    "operator_wait_s",
+    "secret_wait_s",
+    "approval_day_limit",
+    "proposal_deadline_s",
+    "rate_band",
+)
 """Settings that decide who may change what. Commands take them from the running service."""
 
 
@@ -32,6 +40,8 @@ class RuntimeInfo(msgspec.Struct, frozen=True, rename="camel"):
     sandbox: bool | None = None
     sandbox_two_people: bool | None = None
     operator_wait_s: int | None = None
+    secret_wait_s: int | None = None
+    approval_day_limit: int | None = None
     proposal_deadline_s: int | None = None
     rate_band: int | None = None
 

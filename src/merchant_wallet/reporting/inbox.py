@@ -75,9 +75,10 @@ class Source:
     `texts` are English texts with placeholders, by the item's form. `link` is where a person acts, with
     placeholders. `right` is what the platform's people need to act, `own_right` what the merchant's own
     people need. Without `own_right` and `is_shown_to_merchants` a merchant's person does not see the kind.
-    `counts_waits`: a person whose approvals do not count yet can't act. `tone` is `bad` if money or the
-    service is at stake now. An `info` is not counted in the menu: nobody has to act. `seen` is where a person
-    sends an item's values to say that it was seen; empty for items that end by an act.
+    With `is_own_alone` the platform's people do not. `counts_waits`: a person whose approvals do not count
+    yet can't act. `tone` is `bad` if money or the service is at stake now. An `info` is not counted in the
+    menu: nobody has to act. `seen` is where a person sends an item's values to say that it was seen; empty
+    for items that end by an act.
     """
 
     kind: str
@@ -87,6 +88,7 @@ class Source:
     right: Right
     read: Read
     own_right: Right | None = None
+    is_own_alone: bool = False
     is_shown_to_merchants: bool = False
     counts_waits: bool = False
     tone: str = WARN
@@ -94,7 +96,9 @@ class Source:
 
     def is_for(self, merchant_id: int | None) -> bool:
         """Whether people of this merchant, or with None of the platform, see the kind."""
-        return merchant_id is None or self.own_right is not None or self.is_shown_to_merchants
+        if merchant_id is None:
+            return not self.is_own_alone
+        return self.own_right is not None or self.is_shown_to_merchants
 
     def url_of(self, item: Item) -> str:
         """The path of the page where a person acts on an item."""

@@ -146,6 +146,12 @@ select f.merchant_id, f.subject, f.day, f.failures, coalesce(s.failures, 0) as s
  where f.failures > coalesce(s.failures, 0)
  order by since_ms limit %(limit)s::int;
 
+-- name: list_staff_secrets
+-- Secrets of a merchant that the platform's people made since a time: each once, though two people make a key.
+select key_no, made_ms from staff_secret
+ where merchant_id = %(merchant_id)s::bigint and made_ms >= %(since_ms)s::bigint
+ group by key_no, made_ms order by made_ms, key_no limit %(limit)s::int;
+
 -- name: list_unreached
 -- People whom messages could not reach since a time.
 select n.operator_id, o.name, o.merchant_id, n.channel, min(n.ended_ms) as since_ms, count(*) as messages

@@ -30,6 +30,8 @@ LOW: Final = ("funds", "fuel")
 """Obstacles that end when somebody fills the hot wallet."""
 OF_SCREENING: Final = ("screening", "payout_rule", "payout_hours")
 """Obstacles that a person releases, which have a kind of their own, or that pass by themselves."""
+STAFF_SECRETS_MS: Final = 7 * DAY_MS
+"""A merchant's people are told so long that the platform's people made a secret."""
 LEAST_FAILURES: Final = 10
 """Fewer failed sign-ins in a day are people who mistype."""
 FAILURES_MS: Final = DAY_MS
@@ -255,6 +257,24 @@ async def list_failed_sign_ins(asked: Asked) -> list[Item]:
             merchant_id=row["merchant_id"] or None,
         )
         for row in await fetch(asked.home, QUERIES["list_failed_sign_ins"].text, values)
+    ]
+
+
+async def list_staff_secrets(asked: Asked) -> list[Item]:
+    """Keys and secrets of a merchant that the platform's people made within a week, for its own people."""
+    values = {
+        "merchant_id": asked.merchant_id,
+        "since_ms": asked.at_ms - STAFF_SECRETS_MS,
+        "limit": MAX_ITEMS + 1,
+    }
+    return [
+        Item(
+            f"{row['key_no']}-{row['made_ms']}",
+            row["made_ms"],
+            {"number": str(row["key_no"]), "merchant": str(asked.merchant_id)},
+            merchant_id=asked.merchant_id,
+        )
+        for row in await fetch(asked.home, QUERIES["list_staff_secrets"].text, values)
     ]
 
 

@@ -11,22 +11,36 @@ from merchant_wallet.sub_users.audit_log import RESET_PIN, SET, format_subject
 from merchant_wallet.sub_users.controls import Connection, SubUserLine
 
 
+class LoosensNow(Exception):
+    """The sub-user was paused or limited since the change was judged, so that it needs two people now."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "Nothing was changed: its limits or pause were changed meanwhile. Look at the sub-user again."
+        )
+
+
 async def change_controls(
     home: Connection,
     cell: Connection,
     author: Author,
     merchant_id: int,
     ext_user_id: str,
+    *,
+    may_loosen: bool,
     **changes: bool | int | None,
 ) -> SubUserLine:
     """Change a sub-user's controls. Nothing is recorded if they are what they were.
 
-    Raises SubUserUnknown, and ValueError for a limit that is not an amount.
+    `may_loosen`: one person is enough to let the merchant debit more. Raises LoosensNow, SubUserUnknown, and
+    ValueError for a limit that is not an amount.
     """
     async with change_cell(author, home, cell, SET, format_subject(ext_user_id), merchant_id) as told:
         await controls.lock_book(cell, merchant_id)
         before = await controls.read_by_ext_user_id(cell, merchant_id, ext_user_id)
         after = await controls.set_controls(cell, merchant_id, ext_user_id, **changes)
+        if controls.loosens(before, after) and not may_loosen:
+            raise LoosensNow
         controls.note_change(told, before, after)
     return after
 

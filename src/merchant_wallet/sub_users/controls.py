@@ -47,7 +47,7 @@ TIGHT_AFTER_RESET_MS: Final = 24 * 60 * 60_000
 merchant's own person may reset a PIN, and the guards are there against the merchant's debits."""
 NO_PIN: Final = "Set a PIN first."
 
-_SHOWN_AS: Final = {name: _to_camel_case(name.removesuffix("_units")) for name in CONTROLS}
+SHOWN_AS: Final = {name: _to_camel_case(name.removesuffix("_units")) for name in CONTROLS}
 """How each control is called where it is printed: `limitDay` for `limit_day_units`."""
 
 
@@ -161,7 +161,7 @@ def describe_controls(controls: Controls) -> dict[str, str | bool | None]:
     for name in CONTROLS:
         value = getattr(controls, name)
         is_limit = name in LIMITS and value is not None
-        shown[_SHOWN_AS[name]] = format_units(value) if is_limit else value
+        shown[SHOWN_AS[name]] = format_units(value) if is_limit else value
     return shown
 
 

@@ -23,6 +23,7 @@ from merchant_wallet.reporting.finance import closing
 from merchant_wallet.reporting.finance.waiting import list_months_to_close
 from merchant_wallet.reporting.inbox import BAD, INFO, Source
 from merchant_wallet.screening import decisions as screening_decisions
+from merchant_wallet.sub_users import audit_log as sub_user_log
 from merchant_wallet.web.languages import N_
 from merchant_wallet.web.proposal_rights import RIGHTS
 from merchant_wallet.withdrawals import acts as payout_acts
@@ -33,7 +34,10 @@ PROPOSED: Final[Mapping[str, str]] = {
     closing.CLOSE: N_("{who} proposes to close the month {subject}"),
     rate_acts.SET: N_("{who} proposes another rate: {subject}"),
     merchant_acts.SET: N_("{who} proposes other settings of a merchant"),
+    merchant_acts.RESUME: N_("{who} proposes to resume a suspended merchant"),
+    key_acts.ADD: N_("{who} proposes a new key of a merchant"),
     key_acts.SET: N_("{who} proposes other limits of a merchant's key"),
+    sub_user_log.SET: N_("{who} proposes to loosen the limits of {subject}"),
     screening_decisions.RELEASE: N_("{who} proposes to release what screening holds"),
     deposit_acts.RELEASE: N_("{who} proposes to credit a held deposit"),
     treasury_changes.RECORD: N_("{who} proposes to record USDT that was moved"),
@@ -185,6 +189,17 @@ SOURCES: Final[tuple[Source, ...]] = (
         Right.RESEND_CALLBACK,
         inbox_lists.list_dead_letters,
         own_right=Right.RESEND_CALLBACK,
+    ),
+    Source(
+        "secret",
+        N_("Secrets that the platform's staff made"),
+        {"": N_("The platform's staff made a secret of key {number}")},
+        "/console/merchants/{merchant}/keys/{number}",
+        Right.CHANGE_SECRET,
+        inbox_lists.list_staff_secrets,
+        own_right=Right.CHANGE_SECRET,
+        is_own_alone=True,
+        tone=INFO,
     ),
     Source(
         "sign-in",

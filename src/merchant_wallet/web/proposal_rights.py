@@ -25,12 +25,17 @@ from merchant_wallet.operators import access
 from merchant_wallet.operators.roles import Right
 from merchant_wallet.reporting.finance import closing
 from merchant_wallet.screening import decisions as screening_decisions
+from merchant_wallet.sub_users import audit_log as sub_user_log
+from merchant_wallet.sub_users import two_person_changes as sub_user_changes
 from merchant_wallet.withdrawals import acts as payout_acts
 from merchant_wallet.withdrawals import two_person_changes as payout_changes
 
 RIGHTS: Final[Mapping[str, Right]] = {
     merchant_acts.SET: Right.CHANGE_MERCHANT,
+    merchant_acts.RESUME: Right.CHANGE_MERCHANT,
     key_acts.SET: Right.CHANGE_SECRET,
+    key_acts.ADD: Right.CHANGE_SECRET,
+    sub_user_log.SET: Right.CHANGE_SUB_USER,
     rate_acts.SET: Right.SET_RATE,
     payout_acts.THAW: Right.STOP_PAYOUTS,
     screening_decisions.RELEASE: Right.DECIDE_SCREENING,
@@ -59,8 +64,9 @@ class AcceptableKind(NamedTuple):
 def list_acceptable_kinds(settings: Settings, keyring: Keyring) -> Mapping[str, AcceptableKind]:
     """Every kind by its name."""
     kinds = {
-        merchant_acts.SET: merchant_changes.make_kind(keyring, sandbox=settings.sandbox),
-        key_acts.SET: key_changes.make_kind(),
+        **merchant_changes.make_kinds(keyring, sandbox=settings.sandbox),
+        **key_changes.make_kinds(keyring, sandbox=settings.sandbox, secret_wait_ms=settings.secret_wait_ms),
+        **sub_user_changes.make_kinds(),
         **rate_changes.make_kinds(),
         **payout_changes.make_kinds(),
         **screening_decisions.make_kinds(),

@@ -90,6 +90,19 @@ class Asked(msgspec.Struct, frozen=True):
     is_new: bool
 
 
+def format_own_subject(merchant_id: int, subject: str) -> str:
+    """The subject of an act about what other merchants may have by the same name. Pure.
+
+    Acts of one kind and subject exclude each other. The audit log has the merchant beside the subject.
+    """
+    return f"merchant {merchant_id} {subject}"
+
+
+def _name_subject(act: AskedAct) -> str:
+    """How the audit log names what an act is about."""
+    return act.subject.removeprefix(f"merchant {act.merchant_id} ")
+
+
 async def ask(
     conn: Connection,
     kind: str,
@@ -120,7 +133,7 @@ async def ask(
         if not made:
             return Asked((await _fetch(conn, "find_open", values))[0], False)
         told = {**arguments, "actNo": made[0].act_no}
-        await author.record(conn, f"{kind}.asked", made[0].subject, merchant_id, after=told)
+        await author.record(conn, f"{kind}.asked", _name_subject(made[0]), merchant_id, after=told)
     return Asked(made[0], True)
 
 
@@ -132,7 +145,7 @@ async def cancel(conn: Connection, act_no: int, *, author: Author) -> AskedAct |
             return None
         (act,) = found
         told = {"actNo": act_no}
-        await author.record(conn, f"{act.kind}.cancel", act.subject, act.merchant_id, after=told)
+        await author.record(conn, f"{act.kind}.cancel", _name_subject(act), act.merchant_id, after=told)
     return act
 
 
@@ -166,7 +179,7 @@ async def record_outcome(
     facts = {"actNo": act.act_no, "askedBy": act.asked_by, **({REASON: act.reason} if act.reason else {})}
     facts |= {name: act.arguments[name] for name in (PROPOSAL_NO,) if name in act.arguments}
     author = Author(WORKER, WORKER, at_ms, facts)
-    await author.record(conn, action, act.subject, act.merchant_id, before=before, after=told)
+    await author.record(conn, action, _name_subject(act), act.merchant_id, before=before, after=told)
 
 
 WORKER: Final = "worker"

@@ -13,6 +13,7 @@ DROP_DEPOSIT: Final = "deposits.drop"
 PLAN_SWEEPS: Final = "sweep.plan"
 RUN_SWEEPS: Final = "sweep.run"
 END_SWEEP: Final = "sweep.end"
+SET_SUB_USER: Final = "sub_user.set"
 
 ALL_CHAINS: Final = "all chains"
 

@@ -28,7 +28,8 @@ SAME_PERSON: Final = Refusal(
 )
 NOT_YET: Final = Refusal(
     42202,
-    "actor: your approvals do not count yet; a new, reset, enabled or promoted operator must wait first",
+    "actor: your approvals do not count yet; a new, reset, enabled or promoted operator must wait first, and "
+    "who made a key or a secret of the merchant",
     name=OrderRefusal.NOT_YET,
 )
 NO_PERSON: Final = Refusal(40001, "actor: an approval needs the name of the person who gives it")

@@ -1,0 +1,48 @@
+"""Whether a person may approve a merchant's order now, besides the rules of the book.
+
+Rules:
+- Who made a key or a secret of a merchant could order in its name (`merchants.staff_secrets`). So that
+  person's approvals of this merchant's orders do not count for a time. The book, the payer and verification
+  hold to it as to `waits`.
+- It does not hold while the platform has no other active owner or operator: nobody else could approve.
+- One person approves at most a given sum on a UTC day, over all merchants. The sum is counted in the
+  transaction that waits for the book, so what the book refuses does not count.
+"""
+
+from pathlib import Path
+from typing import Final
+
+from merchant_wallet.base.codes import Refusal, Refused
+from merchant_wallet.base.db import Queries
+from merchant_wallet.book.outcomes import OrderRefusal
+from merchant_wallet.operators.records import Connection
+
+QUERIES: Final = Queries(Path(__file__).with_name("order_approvals.sql"))
+DAY_MS: Final = 86_400_000
+KEPT_DAYS: Final = 7
+DAY_LIMIT: Final = Refusal(
+    42202,
+    "actor: you would approve more than one person may on a day; another person must approve it",
+    name=OrderRefusal.DAY_LIMIT,
+)
+
+
+async def read_eligible_ms(conn: Connection, actor: str, merchant_id: int) -> int:
+    """The time from which a person's approvals of a merchant's orders count; 0 if always."""
+    values = {"actor": actor, "merchant_id": merchant_id}
+    row = await (await conn.execute(QUERIES["read_order_eligible_ms"].text, values)).fetchone()
+    return 0 if row is None else int(row[0])
+
+
+async def count_approval(
+    conn: Connection, actor: str, amount_units: int, *, at_ms: int, limit_units: int | None
+) -> None:
+    """Count an approval, in the transaction that waits for the book. Raises Refused above the day's limit."""
+    if limit_units is None:
+        return
+    day = at_ms // DAY_MS
+    values = {"actor": actor, "day": day, "units": amount_units, "kept_day": day - KEPT_DAYS}
+    row = await (await conn.execute(QUERIES["count_approval"].text, values)).fetchone()
+    assert row is not None, "an upsert that returns"
+    if row[0] > limit_units:
+        raise Refused(DAY_LIMIT)
