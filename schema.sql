@@ -1404,7 +1404,8 @@ CREATE TABLE public.refused_request (
     source text NOT NULL,
     content_type text NOT NULL,
     fields json NOT NULL,
-    left_out text[] NOT NULL
+    left_out text[] NOT NULL,
+    is_signed boolean DEFAULT true NOT NULL
 );
 ALTER TABLE ONLY public.refused_request ALTER COLUMN merchant_id SET (n_distinct=1);
 

@@ -164,3 +164,19 @@ def test_the_search_finds_a_merchant_by_any_of_its_keys(shop: Shop, people: Peop
     answer = people.signed_in("operator").get("/console/search", params={"q": till.app_key})
     assert answer.status_code == 303
     assert answer.headers["location"] == f"/console/merchants/{shop.merchant_id}"
+
+
+def test_a_merchants_own_people_read_no_name_of_the_staff_that_made_a_key(
+    platform: Platform, shop: Shop, people: People
+) -> None:
+    ann, mei = people.signed_in("operator"), people.signed_in("merchant", shop.merchant_id)
+    add(mei, shop)
+    change = "update merchant_key set created_by = %s where merchant_id = %s and key_no = 2 returning 1"
+    for maker, own, staff in (
+        (ann, "The platform", ann.name),
+        (mei, f"{mei.name}, of the merchant", mei.name),
+    ):
+        assert maker.operator is not None
+        platform.rows(change, maker.operator.actor, shop.merchant_id)
+        assert f"· {own}" in read_text(mei.page(url_of(shop, "/2")))
+        assert f"· {staff}" in read_text(ann.page(url_of(shop, "/2")))

@@ -19,11 +19,13 @@ from tests.journeys.sandbox import (
     require_sound,
     wait_for,
 )
+from tests.journeys.test_keys import add_key, client_of
 from tests.waits import wait_until
 
 from merchant_wallet.api.endpoint import Endpoint as OperationEndpoint
 from merchant_wallet.base.addresses import to_eip55
 from merchant_wallet.chains.sandbox.recipients import PROCESSING, WAITING
+from merchant_wallet.merchants import app_keys
 
 WORKING = True
 SETTINGS = {"sandbox_confirm_ms": 50}
@@ -333,13 +335,22 @@ def test_a_merchant_has_few_streams(shop: Shop) -> None:
         assert control(shop.client, "listenCallbacks").code == 42900
 
 
-def test_a_stream_has_heartbeats_and_ends_with_the_merchant_or_the_service(own_platform: RunPlatform) -> None:
+def test_a_stream_has_heartbeats_and_ends_with_merchant_key_or_service(own_platform: RunPlatform) -> None:
     with own_platform(working=True) as platform:
         shop, other = platform.open_merchant(), platform.open_merchant()
-        with listening(shop.client) as lines, listening(other.client) as others:
+        till = add_key(other)
+        with (
+            listening(shop.client) as lines,
+            listening(client_of(other, till)) as of_till,
+            listening(other.client) as others,
+        ):
             assert [next(lines), next(lines)] == [None, None]
             shop.suspend()
+            platform.operate(
+                lambda conn: app_keys.revoke_key(conn, other.merchant_id, till.key.key_no, platform.clock())
+            )
             assert set(lines) <= {None}
+            assert set(of_till) <= {None}, "a revoked key hears nothing more"
             assert next(others) is None
             platform.ask_to_stop()
             assert set(others) <= {None}

@@ -35,6 +35,7 @@ class Sent:
     source: str = "192.0.2.7"
     content_type: str | None = JSON
     body: bytes = b"{}"
+    merchant_id: int | None = None
 
 
 @asynccontextmanager
@@ -140,6 +141,24 @@ def test_each_merchant_keeps_its_own_last_hundred(database_url: str) -> None:
             rows = await (await conn.execute("select count(*) from refused_request")).fetchone()
             assert rows == (KEPT + 1,)
             assert buffer.dropped == 0
+
+    run(scenario())
+
+
+def test_unsigned_requests_of_a_known_key_push_out_no_signed_one(database_url: str) -> None:
+    async def scenario() -> None:
+        (shop,) = await open_merchants(database_url, "Shop")
+        async with open_buffer(database_url, max_waiting=120) as (buffer, conn):
+            buffer.add(PATH, Refusal(42200, "insufficient balance"), Sent(shop.app_key, "own", merchant_id=1))
+            for number in range(230):
+                buffer.add(PATH, WRONG, Sent(shop.app_key, f"r{number}"))
+                if number % 115 == 114:
+                    await buffer.flush()
+            assert ids(await listed(conn, shop))[:2] == ["r229", "r228"]
+            signed = await list_refused(conn, shop.merchant_id, is_signed=True)
+            unsigned = await list_refused(conn, shop.merchant_id, is_signed=False)
+            assert ids(signed) == ["own"]
+            assert len(unsigned) == KEPT
 
     run(scenario())
 

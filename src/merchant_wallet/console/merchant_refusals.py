@@ -1,6 +1,7 @@
 """A merchant's last refused requests, for integrators: what came, and what was wrong.
 
-Rules: nothing here is a secret. A request with a refused signature links to the debugger.
+Rules: nothing here is a secret. A request with a refused signature links to the debugger. Requests with a
+right signature and all others are two lists: strangers who know the appKey fill only the second.
 """
 
 from typing import Final
@@ -17,6 +18,8 @@ from merchant_wallet.operators.roles import Right
 from merchant_wallet.reporting.paging import split_page
 
 PAGE_ROWS: Final = 25
+SHOWN: Final = {"signed": True, "unsigned": False}
+"""The two lists by their names in the URL. Without one both are shown."""
 
 
 class RefusalView(msgspec.Struct, frozen=True):
@@ -35,7 +38,14 @@ async def show_refusals(request: ConsoleRequest, conn: Connection) -> Response:
     """A page, newest first."""
     merchant = await load(request, conn)
     before_no = parse_digits(request.http.query_params.get("before", ""))
-    rows = await list_refused(conn, merchant.merchant_id, before_no=before_no, limit=PAGE_ROWS + 1)
+    shows = request.http.query_params.get("show", "")
+    rows = await list_refused(
+        conn,
+        merchant.merchant_id,
+        before_no=before_no,
+        limit=PAGE_ROWS + 1,
+        is_signed=SHOWN.get(shows),
+    )
     shown, last = split_page(rows, PAGE_ROWS)
     return request.page(
         "console/merchant_refusals.html",
@@ -43,6 +53,7 @@ async def show_refusals(request: ConsoleRequest, conn: Connection) -> Response:
         merchant=merchant,
         tab="refusals",
         rows=[RefusalView(row, _signed_text(row, merchant.sign_method)) for row in shown],
+        shows=shows if shows in SHOWN else "",
         next=last and last.refused_no,
         is_first=before_no is None,
     )

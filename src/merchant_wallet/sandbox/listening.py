@@ -7,7 +7,8 @@ Rules:
 - After `after`, the id of an event, come the attempts after the latest one at that event. Without it the
   stream begins now.
 - A merchant has few streams in a process. A stream ends after some minutes, when the merchant is suspended,
-  and when the process stops. Then the client connects again, with the last event that it saw.
+  when its key is revoked or limited to operations, and when the process stops. Then the client connects
+  again, with the last event that it saw.
 """
 
 from collections import Counter
@@ -43,10 +44,11 @@ TOO_MANY: Final = Refusal(
 
 
 class Stream(NamedTuple):
-    """A stream that may begin: whose, and after which attempt."""
+    """A stream that may begin: whose, after which attempt, and with which key."""
 
     merchant_id: int
     after: int
+    app_key: str
 
 
 class CallbackListeners:
@@ -55,7 +57,7 @@ class CallbackListeners:
     def __init__(self, context: SandboxContext) -> None:
         self._context = context
         self._open: Counter[int] = Counter()
-        self._hub: Hub[int, int, int] = Hub(self._look, self._check, context.is_ending, INTERVAL_S)
+        self._hub: Hub[int, int, str] = Hub(self._look, self._check, context.is_ending, INTERVAL_S)
 
     async def close(self) -> None:
         """End all streams."""
@@ -69,7 +71,7 @@ class CallbackListeners:
     async def follow(self, stream: Stream) -> AsyncIterator[bytes]:
         """The lines of a stream. It ends at once if this process follows as many as it can."""
         try:
-            states = self._hub.follow(stream.merchant_id, stream.merchant_id)
+            states = self._hub.follow(stream.merchant_id, stream.app_key)
         except TooManyStreams:
             return
         self._open[stream.merchant_id] += 1
@@ -101,10 +103,10 @@ class CallbackListeners:
         async with self._context.connections.take() as home:
             return await store.read_newest(home, merchant_ids)
 
-    async def _check(self, merchant_ids: Sequence[int]) -> Collection[int]:
+    async def _check(self, app_keys: Sequence[str]) -> Collection[str]:
         async with self._context.connections.take() as home:
-            rows = await store.run(home, "list_active", merchant_ids=list(merchant_ids))
-        return {merchant_id for (merchant_id,) in rows}
+            rows = await store.run(home, "list_admitted", app_keys=list(app_keys))
+        return {app_key for (app_key,) in rows}
 
 
 def write_attempt(attempt: Attempt) -> bytes:
@@ -129,11 +131,11 @@ def make_action(listeners: CallbackListeners) -> Action:
         listeners.require_room(call.merchant_id)
         if after is None:
             newest = await store.read_newest(call.home, [call.merchant_id])
-            return Stream(call.merchant_id, newest[call.merchant_id])
+            return Stream(call.merchant_id, newest[call.merchant_id], call.merchant.app_key)
         number = await store.find_event(call.home, call.merchant_id, after)
         if number is None:
             refuse(ORDER_NOT_FOUND, "after: no attempt at this event is known any more; leave it out")
-        return Stream(call.merchant_id, number)
+        return Stream(call.merchant_id, number, call.merchant.app_key)
 
     return Action(NAME, _read, begin, FIELDS, SUMMARY)
 

@@ -45,9 +45,16 @@ select attempt_no, event_id, url, headers, body from sandbox_callback
 -- The latest attempt at an event.
 select max(attempt_no) from sandbox_callback where merchant_id = %(merchant_id)s::bigint and event_id = %(event_id)s::text;
 
--- name: list_active
--- Which of these merchants are active.
-select merchant_id from merchant where merchant_id = any(%(merchant_ids)s::bigint[]) and status = 'active';
+-- name: list_admitted
+-- Which of these keys may still listen: their merchant is active, they are not revoked, and no operations limit them. The first key
+-- has a row of limits alone.
+select m.app_key from merchant m
+  left join merchant_key k on k.merchant_id = m.merchant_id and k.key_no = 1
+ where m.app_key = any(%(app_keys)s::text[]) and m.status = 'active' and coalesce(cardinality(k.operations), 0) = 0
+ union all
+select k.app_key from merchant_key k
+  join merchant m on m.merchant_id = k.merchant_id
+ where k.app_key = any(%(app_keys)s::text[]) and k.revoked_ms is null and m.status = 'active' and cardinality(k.operations) = 0;
 
 -- name: end_transfer
 -- Lets an order's transfer become final now, in this way, unless it is final already.

@@ -21,6 +21,7 @@ from merchant_wallet.web.brand_colours import list_samples
 from merchant_wallet.web.browsers import describe_browser
 from merchant_wallet.web.languages import Language, read_words, translate
 from merchant_wallet.web.live import BEAT_S
+from merchant_wallet.web.own_audit import say_person
 from merchant_wallet.web.qr import draw_address, draw_qr
 from merchant_wallet.web.refusals import translate_refusal
 from merchant_wallet.web.static import find_url
@@ -86,6 +87,7 @@ class Templates:
             percent=show_percent,
             span=show_time,
             actor=show_actor,
+            person=show_person,
         )
         self._environment.filters.update(refusal=show_refusal, browser=describe_browser)
         self._environment.filters.update(qr=draw_qr, address_qr=draw_address)
@@ -156,6 +158,13 @@ def show_refusal(msg: str, lang: str) -> str:
 def show_actor(context: Context, actor: str) -> str:
     """An actor in words of the page's language: "ann" for `operator:ann`."""
     return say_actor(actor, context["_"])
+
+
+@pass_context
+def show_person(context: Context, actor: str) -> str:
+    """The same for a page that a merchant's people see too: to them staff has no names."""
+    say = say_actor if context["request"].merchant_id is None else say_person
+    return say(actor, context["_"])
 
 
 def shorten(text: str, head: int = _SHORT_HEAD, tail: int = _SHORT_TAIL) -> Markup:

@@ -2,12 +2,16 @@
 
 Rules:
 - Adding appends to a queue in memory and never waits. A successful request costs nothing.
-- The buffer is bounded, for each merchant and in all. When it is full, the oldest are dropped, first those of
-  the same merchant. Dropped requests are counted.
-- Each write is one transaction. It keeps each merchant's last hundred requests and deletes older ones.
+- The buffer is bounded, for each list and in all. When it is full, the oldest are dropped, first those of the
+  same list. Dropped requests are counted.
+- Signed and unsigned requests of a key are two lists. An appKey is no secret: who knows it can send any
+  number of unsigned requests, and they must not push the merchant's own out.
+- Each write is one transaction. It keeps the last hundred requests of each of a merchant's two lists, and
+  deletes older ones.
 """
 
 import asyncio
+import itertools
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
@@ -31,16 +35,17 @@ log = structlog.get_logger("refusals")
 
 QUERIES: Final = Queries(Path(__file__).with_name("refusals.sql"))
 KEPT: Final = 100
-"""So many are stored for each merchant."""
+"""So many signed requests are stored for each merchant, and so many unsigned ones."""
 MAX_WAITING: Final = 1000
 """So many may wait to be written, of all merchants. Each has at most 16 KiB."""
 INTERVAL_S: Final = 1.0
 
 
 class IncomingRequest(Protocol):
-    """What is read of a request."""
+    """What is read of a request. `merchant_id` is set once its signature was found right."""
 
     app_key: str
+    merchant_id: int | None
     request_id: str
     source: str
     content_type: str | None
@@ -62,7 +67,8 @@ class RefusedRequestBuffer:
         self._clock = clock
         self._max_waiting = max_waiting
         self._interval_s = interval_s
-        self._queues: dict[str, deque[CapturedRequest]] = {}
+        self._queues: dict[tuple[str, bool], deque[tuple[int, CapturedRequest]]] = {}
+        self._numbers = itertools.count()
         self._waiting = 0
         self._task: asyncio.Task[None] | None = None
         # `stop` waits for a write that is under way.
@@ -70,7 +76,7 @@ class RefusedRequestBuffer:
         self.dropped = 0
 
     def add(self, path: str, refusal: Refusal, request: IncomingRequest) -> None:
-        """Add a refused request. A full buffer drops the oldest of the same key, else of the oldest key."""
+        """Add a refused request. A full buffer drops the oldest of the same list, else an unsigned one."""
         captured = CapturedRequest(
             request.app_key,
             self._clock(),
@@ -81,19 +87,22 @@ class RefusedRequestBuffer:
             request.source,
             request.content_type or "",
             request.body,
+            is_signed=request.merchant_id is not None,
         )
-        queue = self._queues.get(captured.app_key)
+        name = captured.app_key, captured.is_signed
+        queue = self._queues.get(name)
         if queue is not None and (len(queue) >= KEPT or self._waiting >= self._max_waiting):
             queue.popleft()
             self.dropped += 1
             self._waiting -= 1
         elif self._waiting >= self._max_waiting:
             self._drop_oldest()
-        self._queues.setdefault(captured.app_key, deque()).append(captured)
+        self._queues.setdefault(name, deque()).append((next(self._numbers), captured))
         self._waiting += 1
 
     def _drop_oldest(self) -> None:
-        key, queue = next(iter(self._queues.items()))
+        key = next((name for name in self._queues if not name[1]), next(iter(self._queues)))
+        queue = self._queues[key]
         queue.popleft()
         self.dropped += 1
         self._waiting -= 1
@@ -122,9 +131,10 @@ class RefusedRequestBuffer:
         """Write what waits. What can't be written is dropped and logged: requests must go on."""
         async with self._writing:
             queues, self._queues, self._waiting = self._queues, {}, 0
-            captured = [one for queue in queues.values() for one in queue]
+            # In the order of their arrival, over all lists.
+            captured = [one for _, one in sorted(pair for queue in queues.values() for pair in queue)]
             if captured:
-                await self._write_or_drop(captured, list(queues))
+                await self._write_or_drop(captured, list({app_key for app_key, _ in queues}))
 
     async def _write_or_drop(self, captured: list[CapturedRequest], app_keys: list[str]) -> None:
         try:
@@ -156,6 +166,7 @@ class RefusedRequestBuffer:
 def _columns(captured: list[CapturedRequest]) -> dict[str, list[Any]]:
     return make_columns(captured) | {
         "paths": [one.path for one in captured],
+        "signed": [one.is_signed for one in captured],
         "msgs": [storable(one.msg) for one in captured],
         "content_types": [storable(one.content_type)[:MAX_CONTENT_TYPE] for one in captured],
     }

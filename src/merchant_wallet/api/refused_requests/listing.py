@@ -41,11 +41,16 @@ class RefusedRequest(msgspec.Struct, frozen=True):
 
 
 async def list_refused(
-    conn: AsyncConnection, merchant_id: int, *, before_no: int | None = None, limit: int = KEPT
+    conn: AsyncConnection,
+    merchant_id: int,
+    *,
+    before_no: int | None = None,
+    limit: int = KEPT,
+    is_signed: bool | None = None,
 ) -> list[RefusedRequest]:
-    """A merchant's last refused requests, newest first. The next page begins before the last one's number.
+    """A merchant's last refused requests, newest first: all, or the signed or the unsigned ones.
 
-    Raises ValueError for a limit outside of 1 to 100.
+    The next page begins before the last one's number. Raises ValueError for a limit outside of 1 to 100.
     """
     if not 1 <= limit <= KEPT:
         raise ValueError(f"A page has 1 to {KEPT} requests.")
@@ -53,6 +58,7 @@ async def list_refused(
         "merchant_id": merchant_id,
         "before_no": MAX_NO if before_no is None else before_no,
         "page": limit,
+        "is_signed": is_signed,
     }
     rows = await (await conn.execute(QUERIES["list_refused"].text, values)).fetchall()
     return [RefusedRequest(*row) for row in rows]

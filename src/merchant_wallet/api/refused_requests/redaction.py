@@ -21,7 +21,7 @@ _search_secret = re.compile(r"secret|passw|mnemonic|private|token|^(pin|key|seed
 
 
 class CapturedRequest(NamedTuple):
-    """A request before redaction; `body` is what was sent."""
+    """A request before redaction; `body` is what was sent. `is_signed`: its signature was right."""
 
     app_key: str
     at_ms: int
@@ -32,6 +32,7 @@ class CapturedRequest(NamedTuple):
     source: str
     content_type: str
     body: bytes
+    is_signed: bool = True
 
     def __repr__(self) -> str:
         return f"CapturedRequest({self.request_id}, {self.path}, {self.code})"
