@@ -147,8 +147,12 @@ async def _set_status(
     request: ConsoleRequest, conn: Connection, merchant_id: int, *, suspends: bool
 ) -> ProposedChange | None:
     """Set the status, or propose to resume if two people are needed. Raises Unproposed."""
-    was = await two_person_changes.read_status(conn, request.context.keyring, merchant_id)
-    if not suspends and was != records.ACTIVE and request.context.settings.needs_two_people:
+    keyring = request.context.keyring
+    if (
+        not suspends
+        and request.context.settings.needs_two_people
+        and await two_person_changes.read_status(conn, keyring, merchant_id) == records.SUSPENDED
+    ):
         facts, subject = two_person_changes.describe_resumption(), acts.format_subject(merchant_id)
         return await proposal_forms.propose(request, conn, acts.RESUME, subject, *facts, merchant_id)
     author = request.author.with_facts(proposal_forms.read_reason(request))
