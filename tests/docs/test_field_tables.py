@@ -89,7 +89,7 @@ def merchant() -> Merchant:
     )
 
 
-CONTEXT = OperationContext(True, 1, None, frozenset(), lambda merchant_id, user_id: "")
+CONTEXT = OperationContext(True, 1, None, frozenset(), (), lambda merchant_id, user_id: "")
 
 
 def sent(story: Story, operation: Operation) -> dict[str, str]:

@@ -21,6 +21,7 @@ CONTEXT = OperationContext(
     approval_deadline_ms=1,
     position_limit_units=None,
     forbidden_addresses=frozenset(),
+    own_wallets=(),
     make_link=lambda merchant_id, user_id: "https://wallet.example/w/token",
     chains=CHAINS,
 )

@@ -13,14 +13,15 @@ from merchant_wallet.api.operations.withdrawals import CREATE
 from merchant_wallet.audit.records import Author
 from merchant_wallet.base.addresses import format_address, parse_address
 from merchant_wallet.base.codes import ADDRESS_UNUSABLE, CHAIN_UNSUPPORTED, Refused
+from merchant_wallet.book.outcomes import FUNDS_LOST, Withdrawal
 from merchant_wallet.chains.protocol import Transfer
 from merchant_wallet.custody.cold import wallets as cold_wallets
 from merchant_wallet.custody.cold.two_person_changes import ColdRefused, set_address
 from merchant_wallet.merchants import own_addresses
 from merchant_wallet.merchants.addresses import write_issued
 from merchant_wallet.merchants.own_addresses import Own
-from merchant_wallet.withdrawals.forbidden import ForbiddenAddresses
 from merchant_wallet.withdrawals.hot_wallet_store import WalletMoved, open_wallet
+from merchant_wallet.withdrawals.own_wallets import OwnWallets
 
 if TYPE_CHECKING:
     from tests.withdrawals.conftest import InShop, Shop
@@ -28,21 +29,21 @@ if TYPE_CHECKING:
 TOKEN, WALLET, OTHER, COLD, DEPOSIT, STRANGER = (bytes([number]) * 20 for number in range(1, 7))
 
 
-async def end(forbidden: ForbiddenAddresses) -> None:
+async def end(own_wallets: OwnWallets) -> None:
     stop = asyncio.Event()
     stop.set()
-    await forbidden.run(stop)
+    await own_wallets.run(stop)
 
 
 def test_hot_wallets_are_forbidden_as_soon_as_they_are_read(in_shop: "InShop") -> None:
     async def scenario(shop: "Shop") -> None:
-        forbidden = ForbiddenAddresses({TOKEN}, shop.connect)
-        await forbidden.refresh()
-        assert [address in forbidden for address in (TOKEN, WALLET, OTHER)] == [True, False, False]
+        own_wallets = OwnWallets(shop.connect)
+        await own_wallets.refresh()
+        assert [address in own_wallets for address in (WALLET, OTHER)] == [False, False]
         await open_wallet(shop.connection, "ERC20", WALLET, 1)
-        await forbidden.refresh()
-        assert [address in forbidden for address in (TOKEN, WALLET, OTHER)] == [True, True, False]
-        await end(forbidden)
+        await own_wallets.refresh()
+        assert [address in own_wallets for address in (WALLET, OTHER)] == [True, False]
+        await end(own_wallets)
 
     in_shop(scenario)
 
@@ -56,11 +57,11 @@ def test_a_former_wallet_is_forbidden_for_ever_and_a_deposit_address_is_not(in_s
         for cold in (COLD, None):
             await cold_wallets.set_current(shop.connection, "ERC20", cold, 1)
         await write_issued(shop.connection, MERCHANT_ID, [DEPOSIT])
-        forbidden = ForbiddenAddresses((), shop.connect)
-        await forbidden.refresh()
-        await end(forbidden)
+        own_wallets = OwnWallets(shop.connect)
+        await own_wallets.refresh()
+        await end(own_wallets)
         wallets = (WALLET, OTHER, COLD, DEPOSIT, STRANGER)
-        assert [address in forbidden for address in wallets] == [True, True, True, False, False]
+        assert [address in own_wallets for address in wallets] == [True, True, True, False, False]
         kinds = [await own_addresses.find(shop.connection, address) for address in wallets]
         assert kinds == [Own.HOT, Own.HOT, Own.COLD, Own.DEPOSIT, None]
         for other, kind in ((COLD, Own.COLD), (DEPOSIT, Own.DEPOSIT)):
@@ -158,19 +159,19 @@ def test_a_reservation_waits_for_a_registration_under_way_and_then_reserves_noth
 
 def test_what_was_read_last_stays_while_the_database_is_away(in_shop: "InShop") -> None:
     async def scenario(shop: "Shop") -> None:
-        forbidden = ForbiddenAddresses({TOKEN}, shop.connect)
+        own_wallets = OwnWallets(shop.connect)
         await open_wallet(shop.connection, "ERC20", WALLET, 1)
-        await forbidden.refresh()
+        await own_wallets.refresh()
         await shop.rows(
             "select pg_terminate_backend(pid, 10000) from pg_stat_activity"
             " where pid <> pg_backend_pid() and datname = current_database()"
             " and backend_type = 'client backend'"
         )
         stop = asyncio.Event()
-        running = asyncio.create_task(forbidden.run(stop))
+        running = asyncio.create_task(own_wallets.run(stop))
         for _ in range(100):
             await asyncio.sleep(0)
-            assert WALLET in forbidden
+            assert WALLET in own_wallets
         stop.set()
         await running
 
@@ -197,8 +198,31 @@ FIELDS = {
 def test_an_order_to_a_forbidden_address_or_on_a_chain_without_a_node_is_refused(
     forbidden: frozenset[bytes], chains: tuple[str, ...], code: int
 ) -> None:
-    context = OperationContext(False, 1, None, forbidden, lambda merchant_id, user_id: "", chains)
+    context = OperationContext(False, 1, None, forbidden, (), lambda merchant_id, user_id: "", chains)
     with pytest.raises(Refused) as refused:
         CREATE.prepare(merchant(), dict(FIELDS), context)
     assert refused.value.refusal.code == code
-    CREATE.prepare(merchant(), dict(FIELDS), context._replace(forbidden_addresses=(), chains=("ERC20",)))
+    CREATE.prepare(
+        merchant(), dict(FIELDS), context._replace(forbidden_addresses=frozenset(), chains=("ERC20",))
+    )
+
+
+def test_an_accepted_order_is_answered_again_after_its_address_has_become_ours(in_shop: "InShop") -> None:
+    async def scenario(shop: "Shop") -> None:
+        own_wallets = OwnWallets(shop.connect)
+        context = OperationContext(
+            False, 1, None, frozenset({TOKEN}), own_wallets, lambda merchant_id, user_id: ""
+        )
+
+        async def send(mc_order_id: str) -> object:
+            return await shop.ask(CREATE.prepare(merchant(), {**FIELDS, "mcOrderId": mc_order_id}, context))
+
+        accepted = await send("1")
+        assert isinstance(accepted, Withdrawal)
+        await open_wallet(shop.connection, "ERC20", WALLET, 1)
+        await own_wallets.refresh()
+        await end(own_wallets)
+        assert await send("1") == accepted
+        assert await send("2") == FUNDS_LOST
+
+    in_shop(scenario)

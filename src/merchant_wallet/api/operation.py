@@ -18,12 +18,16 @@ from merchant_wallet.merchants.records import Merchant
 
 
 class OperationContext(NamedTuple):
-    """The platform's settings that operations use. Times in milliseconds, the limit in units."""
+    """The platform's settings that operations use. Times in milliseconds, the limit in units.
+
+    Nothing is sent to `forbidden_addresses`: the zero address and the tokens' contracts. `own_wallets` grow.
+    """
 
     sandbox: bool
     approval_deadline_ms: int
     position_limit_units: int | None
-    forbidden_addresses: Container[bytes]
+    forbidden_addresses: frozenset[bytes]
+    own_wallets: Container[bytes]
     make_link: Callable[[int, int], str]
     chains: tuple[str, ...] = DEFAULT_CODES
 

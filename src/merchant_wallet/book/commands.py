@@ -50,6 +50,7 @@ class Exchange(Command, frozen=True, gc=False):
 
 class CreateWithdrawal(Command, frozen=True, gc=False):
     """Hold an amount for a payout on a chain (interface 4.3). `allowed`: the allow-list permits the address.
+    `is_own_wallet`: the address is or was a wallet of the platform.
 
     Above `approval_limit_units` one person must approve. Above `second_limit_units` two people must, whatever
     the other limit is.
@@ -67,6 +68,7 @@ class CreateWithdrawal(Command, frozen=True, gc=False):
     allowed: bool
     deadline_after_ms: int
     second_limit_units: int = SECOND_LIMIT_UNITS
+    is_own_wallet: bool = False
 
 
 class QuoteWithdrawal(Command, frozen=True, gc=False):

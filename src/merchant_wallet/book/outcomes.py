@@ -158,6 +158,7 @@ WRONG_CURRENCY: Final = Refusal(40003, "currency: the sub-user's wallet holds an
 SUB_USER_UNKNOWN: Final = Refusal(40400, "extUserId: no such sub-user")
 ORDER_UNKNOWN: Final = Refusal(40401, "orderId, mcOrderId: no such order")
 ADDRESS_UNKNOWN: Final = Refusal(40402, "address: no sub-user of this merchant has this wallet address")
+FUNDS_LOST: Final = Refusal(40005, "address: funds sent there would be lost")
 ADDRESS_NOT_ALLOWED: Final = Refusal(40403, "address: not on the merchant's withdrawal allow-list")
 PIN_REQUIRED: Final = Refusal(
     40302, "extUserId: the sub-user must set a payment PIN on the wallet page before debits are allowed"

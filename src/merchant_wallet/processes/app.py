@@ -46,14 +46,16 @@ from merchant_wallet.web.responses import Responses
 from merchant_wallet.web.site import Site
 from merchant_wallet.web.templates import Templates
 from merchant_wallet.web.turns import Turns
-from merchant_wallet.withdrawals.forbidden import ForbiddenAddresses
+from merchant_wallet.withdrawals.own_wallets import OwnWallets
 
 
 def make_operation_context(
-    base: Base, public_url: str, forbidden: Container[bytes], clock: Callable[[], int] = now_ms
+    base: Base, public_url: str, own_wallets: Container[bytes], clock: Callable[[], int] = now_ms
 ) -> OperationContext:
     """The platform's settings that operations use."""
     settings = base.settings
+    shown = settings.shown_chains
+    tokens = {token for code in shown for token in (settings.chains[code].token, CHAINS[code].token)}
     link_key = base.keyring.derive(LINK_KEY)
 
     def make_link(merchant_id: int, user_id: int) -> str:
@@ -63,7 +65,8 @@ def make_operation_context(
         sandbox=settings.sandbox,
         approval_deadline_ms=settings.approval_deadline_s * 1000,
         position_limit_units=settings.exchange_position_limit,
-        forbidden_addresses=forbidden,
+        forbidden_addresses=frozenset({ZERO, *tokens}),
+        own_wallets=own_wallets,
         make_link=make_link,
         chains=settings.open_chains,
     )
@@ -78,21 +81,19 @@ class Web:
     dependencies: Dependencies
 
 
-async def _keep_forbidden_addresses(base: Base, stack: AsyncExitStack) -> ForbiddenAddresses:
-    """Addresses that withdrawals may not go to. They are refreshed until the stack ends."""
-    settings, stop = base.settings, asyncio.Event()
-    shown = settings.shown_chains
-    tokens = {token for code in shown for token in (settings.chains[code].token, CHAINS[code].token)}
-    forbidden = ForbiddenAddresses({ZERO, *tokens}, partial(db.connect, base.url))
-    await forbidden.refresh()
-    following = asyncio.create_task(forbidden.run(stop))
+async def _follow_own_wallets(base: Base, stack: AsyncExitStack) -> OwnWallets:
+    """Our wallets, which withdrawals may not go to. They are refreshed until the stack ends."""
+    stop = asyncio.Event()
+    own_wallets = OwnWallets(partial(db.connect, base.url))
+    await own_wallets.refresh()
+    following = asyncio.create_task(own_wallets.run(stop))
 
     async def end() -> None:
         stop.set()
         await following
 
     stack.push_async_callback(end)
-    return forbidden
+    return own_wallets
 
 
 def _watch_checkpoints(base: Base, stack: AsyncExitStack, clock: Callable[[], int]) -> RollbackMonitor:
@@ -165,7 +166,7 @@ async def open_web(
             merchant_cache=merchant_cache,
             writer=writer,
             operation_context=make_operation_context(
-                base, public_url, await _keep_forbidden_addresses(base, stack), clock
+                base, public_url, await _follow_own_wallets(base, stack), clock
             ),
             access_log=access_log,
             trusted_proxies=settings.trusted_proxies,

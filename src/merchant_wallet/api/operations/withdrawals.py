@@ -6,13 +6,19 @@ from merchant_wallet.api.amounts import require_cent_amount
 from merchant_wallet.api.operation import Operation, OperationContext
 from merchant_wallet.api.wire import NUMBER, TEXT, DataItem, Fields, require, require_long, require_order_id
 from merchant_wallet.base.addresses import parse_address
-from merchant_wallet.base.codes import ADDRESS_UNUSABLE, CHAIN_UNSUPPORTED, CURRENCY_UNSUPPORTED, refuse
+from merchant_wallet.base.codes import (
+    ADDRESS_UNUSABLE,
+    CHAIN_UNSUPPORTED,
+    CURRENCY_UNSUPPORTED,
+    Refused,
+    refuse,
+)
 from merchant_wallet.base.currencies import USDT
 from merchant_wallet.base.ids import MAX_ID
 from merchant_wallet.base.money import format_rate, format_units
 from merchant_wallet.base.notify_url import check_notify_url
 from merchant_wallet.book.commands import CreateWithdrawal, QuoteWithdrawal, ReadWithdrawal
-from merchant_wallet.book.outcomes import Quoted, Withdrawal
+from merchant_wallet.book.outcomes import FUNDS_LOST, Quoted, Withdrawal
 from merchant_wallet.merchants.records import Merchant
 
 _match_whole = re.compile(r"0|[1-9][0-9]{0,15}").fullmatch
@@ -25,15 +31,16 @@ def _require_usdt(fields: Fields, max_length: int) -> str:
     return currency
 
 
-def _require_address(fields: Fields, chain: str, context: OperationContext) -> str:
+def _require_address(fields: Fields, chain: str, context: OperationContext) -> tuple[str, bool]:
+    """The address, and whether it is a wallet of ours."""
     address = require(fields, "address", 64)
     try:
         raw = parse_address(chain, address)
     except ValueError as error:
         refuse(ADDRESS_UNUSABLE, f"address is not valid on {chain}: {error}")
     if raw in context.forbidden_addresses:
-        refuse(ADDRESS_UNUSABLE, "address: funds sent there would be lost")
-    return address
+        raise Refused(FUNDS_LOST)
+    return address, raw in context.own_wallets
 
 
 def _prepare_creation(merchant: Merchant, fields: Fields, context: OperationContext) -> CreateWithdrawal:
@@ -43,7 +50,7 @@ def _prepare_creation(merchant: Merchant, fields: Fields, context: OperationCont
         refuse(CHAIN_UNSUPPORTED, f"chainType must be {' or '.join(context.chains)}")
     _require_usdt(fields, 20)
     mc_order_id = require_order_id(fields, "mcOrderId", 20)
-    address = _require_address(fields, chain, context)
+    address, is_own_wallet = _require_address(fields, chain, context)
     notify_url = require(fields, "notifyUrl", 100)
     check_notify_url(notify_url, sandbox=context.sandbox)
     return CreateWithdrawal(
@@ -59,6 +66,7 @@ def _prepare_creation(merchant: Merchant, fields: Fields, context: OperationCont
         allowed=merchant.allows_address(address),
         deadline_after_ms=context.approval_deadline_ms,
         second_limit_units=merchant.second_approval_limit_units,
+        is_own_wallet=is_own_wallet,
     )
 
 

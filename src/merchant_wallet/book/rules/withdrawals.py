@@ -31,6 +31,7 @@ from merchant_wallet.book.journal import can_receive, next_id, post, record
 from merchant_wallet.book.outcomes import (
     ADDRESS_NOT_ALLOWED,
     BALANCE_LIMIT,
+    FUNDS_LOST,
     INSUFFICIENT,
     NOT_ABOVE_FEE,
     ORDER_ID_TAKEN,
@@ -94,7 +95,8 @@ def quote(draft: Draft, command: QuoteWithdrawal) -> Outcome:
 def create(draft: Draft, command: CreateWithdrawal) -> Outcome:
     """Hold the amount and create the order.
 
-    Refuses, in this order: 40900, 40403, 42201, 42202 (the day's limit), 42200, 42202 (a balance too large).
+    Refuses, in this order: 40900, 40005, 40403, 42201, 42202 (the day's limit), 42200, 42202 (a balance too
+    large).
     """
     known_id = draft.order_id_by_mc.get(command.mc_order_id)
     if known_id is not None:
@@ -115,6 +117,8 @@ def _same(known: Withdrawal, command: CreateWithdrawal) -> bool:
 
 
 def _refuse(draft: Draft, command: CreateWithdrawal, fee: int) -> Refusal | None:
+    if command.is_own_wallet:
+        return FUNDS_LOST
     if not command.allowed:
         return ADDRESS_NOT_ALLOWED
     if fee >= command.amount_units:

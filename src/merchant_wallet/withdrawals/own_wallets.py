@@ -1,11 +1,10 @@
-"""The addresses that no withdrawal may go to. Money sent there would be lost or would come back to us.
+"""Our own wallets, for the acceptance of withdrawals. Money sent there would come back to us.
 
-Rules: the zero address and the tokens' contracts are fixed. The wallets that are or were ours are read from
-the database from time to time. The payer looks again before it signs.
+Rules: the wallets that are or were ours are read from the database from time to time. The payer looks again
+before it signs.
 """
 
 import asyncio
-from collections.abc import Iterable
 
 from merchant_wallet.base.workers import Connect, WorkerConnection, repeat
 from merchant_wallet.merchants.own_addresses import list_wallets
@@ -13,12 +12,11 @@ from merchant_wallet.merchants.own_addresses import list_wallets
 REFRESH_INTERVAL_S = 10.0
 
 
-class ForbiddenAddresses:
-    """A set of 20-byte addresses that grows with our wallets."""
+class OwnWallets:
+    """The 20-byte addresses of our hot and cold wallets, also former ones, as they were read last."""
 
-    def __init__(self, fixed: Iterable[bytes], connect: Connect) -> None:
-        self._fixed = frozenset(fixed)
-        self._addresses = self._fixed
+    def __init__(self, connect: Connect) -> None:
+        self._addresses: frozenset[bytes] = frozenset()
         self._worker_connection = WorkerConnection(connect)
 
     def __contains__(self, address: object) -> bool:
@@ -33,4 +31,4 @@ class ForbiddenAddresses:
 
     async def refresh(self) -> None:
         """Read our wallets. Raises `psycopg.Error`."""
-        self._addresses = self._fixed | await list_wallets(await self._worker_connection.get())
+        self._addresses = await list_wallets(await self._worker_connection.get())
