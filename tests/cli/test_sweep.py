@@ -103,12 +103,16 @@ def test_a_deposit_is_planned_swept_and_shown(
     with use_node() as node:
         token = node.deploy()
         hot = open_shop(wallet, node, token, tmp_path)
+        # No payer has started here: the first run makes the hot wallet known, as a payer does.
+        assert wallet.ask("sweep", "run") == {"sweeps": []}
+        taken = (
+            "select c.address, a.subject from custody_address c, audit_entry a where action = 'wallet.take'"
+        )
+        assert wallet.read(taken) == [(hot, "chain ERC20")]
         address = wallet.ask("merchant", "show", "Shop")["depositAddress"]
         token.give(parse_evm(address), 70 * USDT)
         node.mine(3)
         wallet.tamper(DEPOSIT)
-        # A payer would register the wallet when it starts. Here there is none.
-        wallet.tamper("insert into hot_wallet (chain, address) values ('ERC20', %(hot)s)", hot=hot)
         [planned] = wallet.ask("sweep", "plan")["addresses"]
         assert (planned["address"], planned["balance"], planned["verdict"]) == (address, "70", "sweep")
         assert 0 < float(planned["share"]) <= 0.1

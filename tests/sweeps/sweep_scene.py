@@ -37,6 +37,7 @@ from merchant_wallet.custody.sweeps.plan import PlannedSweep, SweepPolicy, make_
 from merchant_wallet.custody.sweeps.store import SweepShown
 from merchant_wallet.custody.sweeps.survey import survey
 from merchant_wallet.custody.sweeps.worker import SweepWorker
+from merchant_wallet.withdrawals.hot_wallet_store import open_wallet
 
 NOW_MS = 1_763_712_000_000
 USDT = 1_000_000
@@ -149,7 +150,9 @@ class SweepScene:
         return make_plan(candidates, policy, under_way=under_way, again=again)
 
     async def begin(self, worker: SweepWorker, chain: str = ERC20, *, again: bool = False) -> list[int]:
-        """Plan and decide, as `sweep run` does."""
+        """Plan and decide, as `sweep run` does. Before the first sweep it makes the hot wallet known."""
+        if await store.read_wallet(self.connection, chain) is None:
+            await open_wallet(self.connection, chain, worker.sweepers[chain].wallet, NOW_MS)
         plan = await self.plan(chain, worker.sweepers[chain], again=again)
         return await worker.open(chain, plan, POLICY[chain], "tests")
 

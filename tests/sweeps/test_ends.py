@@ -25,6 +25,7 @@ from merchant_wallet.custody.treasury import record_treasury
 from merchant_wallet.processes.reconciliation import Reconciler
 from merchant_wallet.reporting.finance.network_fees import read_coins_spent
 from merchant_wallet.reporting.finance.periods import Period
+from merchant_wallet.withdrawals.hot_wallet_store import open_wallet
 
 if TYPE_CHECKING:
     from tests.sweeps.conftest import InScene
@@ -122,7 +123,7 @@ def test_books_and_chain_agree_after_another_top_up_and_after_a_failed_sweep(
 ) -> None:
     async def scenario(scene: SweepScene) -> None:
         worker = scene.worker({ERC20: open_it(evm, tmp_path)})
-        await store.open_wallet(scene.connection, ERC20, WALLET)
+        await open_wallet(scene.connection, ERC20, WALLET, 1)
         for index in range(2):
             # The book has no entry of it, so it must not be credited.
             evm.token.give(await scene.deposit(index, 70 * USDT, status="pending"), 70 * USDT)

@@ -221,7 +221,7 @@ async def _sweep(session: Session, chain: str | None, *, again: bool, once: bool
     from merchant_wallet.observability import logs
     from merchant_wallet.processes.key_checks import find_sweep_faults
     from merchant_wallet.processes.signers import open_signer
-    from merchant_wallet.processes.sweeps import open_sweep_worker
+    from merchant_wallet.processes.sweeps import enter_wallets, open_sweep_worker
 
     if evidence := await list_evidence(session.conn):
         raise Failure(f"The database was rolled back, nothing is swept: {evidence[0].cause}.")
@@ -237,6 +237,8 @@ async def _sweep(session: Session, chain: str | None, *, again: bool, once: bool
         if not sweepers:
             raise Failure("No chain is set up here that could be swept.")
         await _insist_on_sound(sweepers)
+        if faults := await enter_wallets(session.conn, sweepers):
+            raise Failure(f"Nothing is swept. {' '.join(faults)}")
         watched: set[int] = set()
         for name, sweeper in sweepers.items():
             watched |= {sweep.sweep_id for sweep in await store.list_open(session.conn, name)}

@@ -41,7 +41,12 @@ from merchant_wallet.processes.base import Base
 from merchant_wallet.processes.cell_connections import CellAway, CellConnections
 from merchant_wallet.processes.key_checks import find_sweep_faults
 from merchant_wallet.processes.signers import open_signer
-from merchant_wallet.processes.sweeps import make_sweep_policy, open_reading_sweepers, open_sweep_worker
+from merchant_wallet.processes.sweeps import (
+    enter_wallets,
+    make_sweep_policy,
+    open_reading_sweepers,
+    open_sweep_worker,
+)
 
 FOLLOW_S: Final = 15 * 60
 INTERVAL_S: Final = 3.0
@@ -89,6 +94,8 @@ class SweepActs:
             if wrong := await worker.sweepers[chain].check_setup():
                 raise ActFailed(" ".join(wrong))
             async with await self._connect() as home:
+                if faults := await enter_wallets(home, {chain: worker.sweepers[chain]}):
+                    raise ActFailed(" ".join(faults))
                 return await self._run(home, running, worker, chain)
         finally:
             await worker.close()

@@ -5,6 +5,7 @@ from collections.abc import Collection, Mapping
 from psycopg import AsyncConnection
 
 from merchant_wallet.base.chains import CHAINS
+from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.settings import Settings
 from merchant_wallet.base.workers import Connect
 from merchant_wallet.chains.signer import Signer
@@ -13,6 +14,7 @@ from merchant_wallet.custody.sweeps import store
 from merchant_wallet.custody.sweeps.plan import SweepPolicy
 from merchant_wallet.custody.sweeps.worker import SweepWorker
 from merchant_wallet.processes.nodes import open_sweepers
+from merchant_wallet.withdrawals.hot_wallet_store import WalletMoved, open_wallet
 
 
 def make_sweep_policy(settings: Settings, chain: str, sweeper: Sweeper) -> SweepPolicy:
@@ -40,3 +42,16 @@ async def open_sweep_worker(settings: Settings, connect: Connect, signer: Signer
     """The worker that sweeps every chain that the signer has a key for. Raises SignerAway."""
     sweepers: Mapping[str, Sweeper] = open_sweepers(settings, await signer.wallets(), signer)
     return SweepWorker(connect, sweepers)
+
+
+async def enter_wallets(home: AsyncConnection, sweepers: Mapping[str, Sweeper]) -> list[str]:
+    """Make the wallets that are swept to known, as the payers do: before them, a chain may have none.
+
+    To be called after `find_sweep_faults`. Returns why a wallet can't be the hot wallet.
+    """
+    try:
+        for chain, sweeper in sweepers.items():
+            await open_wallet(home, chain, sweeper.wallet, now_ms())
+    except WalletMoved as moved:
+        return [str(moved)]
+    return []

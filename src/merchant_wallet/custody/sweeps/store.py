@@ -209,12 +209,10 @@ async def find_next_token_nonce(connection: Connection, sweep: Sweep) -> int:
     return int(nonce)
 
 
-async def open_wallet(connection: Connection, chain: str, wallet: bytes) -> tuple[bytes, bool]:
-    """Store the hot wallet unless one is known. Returns the known one, and whether it has a next nonce."""
-    values = {"chain": chain, "wallet": wallet}
-    await connection.execute(_TEXTS["open_wallet"], values)
-    [(address, next_nonce, _)] = await _fetch(connection, "read_wallet", values)
-    return bytes(address), next_nonce is not None
+async def needs_first_nonce(connection: Connection, chain: str, wallet: bytes) -> bool:
+    """Whether this is the chain's hot wallet, and its next nonce must be asked for."""
+    rows = await _fetch(connection, "read_wallet", {"chain": chain})
+    return any(bytes(address) == wallet and next_nonce is None for address, next_nonce, _ in rows)
 
 
 async def read_wallet(connection: Connection, chain: str) -> bytes | None:

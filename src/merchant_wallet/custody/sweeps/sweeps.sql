@@ -147,10 +147,6 @@ update sweep s set step = %(step)s::text, version = version + 1, ended_ms = %(no
 -- A chain's hot wallet, and its next nonce.
 select address, next_nonce, frozen_cause from hot_wallet where chain = %(chain)s::text;
 
--- name: open_wallet
--- Insert a wallet if no payer has done so. A known wallet is never replaced here.
-insert into hot_wallet (chain, address) values (%(chain)s::text, %(wallet)s::bytea) on conflict (chain) do nothing;
-
 -- name: read_unused_nonce
 -- The nonce after all that a wallet was ever given. It needs no proof.
 select max(nonce) + 1 from wallet_nonce where chain = %(chain)s::text and wallet = %(wallet)s::bytea;

@@ -199,11 +199,10 @@ class SweepWorker:
 
     async def _find_nonce(self, connection: Connection, sweeper: Sweeper, sweep: Sweep) -> int | None:
         """The deposit address's next nonce, for the token. The hot wallet's nonce is taken under its lock."""
-        address, has_nonces = await store.open_wallet(connection, sweep.chain, sweep.wallet)
         if not sweeper.has_nonces or sweep.sweep_tx.nonce is not None:
             return None
         if sweep.step == TOP_UP:
-            if not has_nonces and address == sweep.wallet:
+            if await store.needs_first_nonce(connection, sweep.chain, sweep.wallet):
                 known = await store.read_unused_nonce(connection, sweep.chain, sweep.wallet)
                 nonce = await sweeper.next_nonce(sweep.wallet, known, is_first=True)
                 await store.set_first_nonce(connection, sweep.chain, sweep.wallet, nonce)
