@@ -18,6 +18,7 @@ from merchant_wallet.chains.protocol import (
     Pending,
     ProvenUnpaid,
 )
+from merchant_wallet.custody.cold import wallets as cold_wallets
 from merchant_wallet.withdrawals.hot_wallet_store import WalletMoved, list_wallets, open_wallet, thaw_wallet
 from merchant_wallet.withdrawals.payouts import list_blocked, list_frozen, read_signed
 
@@ -350,6 +351,28 @@ def test_a_wallet_does_not_take_over_from_one_whose_reservation_is_being_made(in
                 await eventually(waits)
                 await shop.connection.execute("update payout_reservation set ended_no = null")
             with pytest.raises(WalletMoved, match="bring the old one back"):
+                await taking
+
+    in_shop(scenario)
+
+
+def test_a_wallet_that_is_being_registered_as_a_cold_one_does_not_take_over(in_shop: "InShop") -> None:
+    async def scenario(shop: "Shop") -> None:
+        old, cold = bytes(range(60, 80)), bytes(range(80, 100))
+        await open_wallet(shop.connection, "ERC20", old, 1)
+        row = "select wait_event_type from pg_stat_activity where pid = %s"
+        async with await shop.connect() as other, await shop.connect() as beside:
+
+            async def waits() -> bool:
+                found = await (await beside.execute(row, (other.info.backend_pid,))).fetchone()
+                return found == ("Lock",)
+
+            async with shop.connection.transaction():
+                await cold_wallets.lock_hot(shop.connection)
+                taking = asyncio.create_task(open_wallet(other, "ERC20", cold, 2))
+                await eventually(waits)
+                await cold_wallets.set_current(shop.connection, "ERC20", cold, 2)
+            with pytest.raises(WalletMoved, match="a cold wallet of the platform"):
                 await taking
 
     in_shop(scenario)

@@ -78,12 +78,14 @@ async def open_wallet(connection: AsyncConnection, chain: str, wallet: bytes, no
         before = await _find(connection, chain)
         if before is not None and before.address == wallet:
             return
+        # A reservation and the registration of a cold wallet lock the row, too. The next statements see what
+        # they have committed.
+        await connection.execute(TEXTS["lock_frozen"], values)
+        before = await _find(connection, chain)
         own = await own_addresses.find(connection, wallet)
         if own is not None and own is not Own.HOT:
             here = format_address(chain, wallet)
             raise WalletMoved(f"the key here is that of {here}, a {own} of the platform: use another key")
-        # A reservation locks the row, too. The next statement sees what it has committed.
-        await connection.execute(TEXTS["lock_frozen"], values)
         if await (await connection.execute(TEXTS["open_wallet"], values)).fetchone():
             await audit.append(
                 connection,
