@@ -45,7 +45,7 @@ class Empty:
     async def wallets(self):
         return {}
 
-    async def first_account(self):
+    async def account(self, account_no):
         return {}
 
 async def serve():
@@ -76,7 +76,9 @@ async def path(tmp_path: Path, local: LocalSigner) -> AsyncIterator[Path]:
 async def test_the_answers_are_those_of_the_signer_behind_it(path: Path, local: LocalSigner) -> None:
     remote = RemoteSigner(path)
     assert await remote.wallets() == WALLETS
-    assert await remote.first_account() == await local.first_account() != {}
+    for account_no in (0, 7):
+        assert await remote.account(account_no) == await local.account(account_no) != {}
+    assert await remote.account(0) != await remote.account(7)
     for request in (
         Asking(ERC20).request(),
         Asking(TRC20, payout_id=13).request(),
@@ -227,7 +229,7 @@ class Broken:
         """Always away."""
         raise SignerAway("its keys are in the safe")
 
-    async def first_account(self) -> Mapping[str, str]:
+    async def account(self, account_no: int) -> Mapping[str, str]:
         """No seed."""
         return {}
 

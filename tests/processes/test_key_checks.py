@@ -81,6 +81,13 @@ def test_keys_fit_the_database_or_a_sentence_says_why_not(in_shop: InShop, tmp_p
                 if said in (NO_SEED, NOT_YET):
                     assert all(format_address(ERC20, wallet_of(secret)) in found[0] for secret in (KEY, key))
 
+        # A restored database has given up account 0. The seed is still compared.
+        await shop.rows("delete from hot_wallet")
+        await xpub_pool.drop_lowest(shop.connection, 1)
+        assert await find_key_faults(shop.connection, stranger) == [OTHER_SEED]
+        ours = LocalSigner(Keystore(tmp_path, {ERC20: KEY}, OURS), rules)
+        assert await find_key_faults(shop.connection, ours) == []
+
     in_shop(scenario)
 
 

@@ -71,8 +71,8 @@ class Signer(Protocol):
 class SeededSigner(Signer, Protocol):
     """A signer that tells whose seed it has."""
 
-    async def first_account(self) -> Mapping[str, str]:
-        """The extended public keys of the seed's account 0, by the key's name. They tell whose seed it is.
+    async def account(self, account_no: int) -> Mapping[str, str]:
+        """The extended public keys of an account of the seed, by the key's name. They tell whose seed it is.
 
         Empty without a seed, and from a signer of an older version. Raises SignerAway.
         """

@@ -4,7 +4,7 @@ Rules:
 - The database's deposit addresses come from one seed. A keystore with another seed is another service's.
 - A keystore with the right seed may bring another hot wallet.
 - A keystore without a seed pays with the hot wallet that is known. It brings no other one, because nothing
-  shows whose it is.
+  shows whose it is. On a chain that has none yet it brings the first.
 - Without accounts in the database there is nothing to compare.
 - Sweeps go to the hot wallet that is known.
 """
@@ -32,10 +32,10 @@ NOT_YET: Final = "The workers with this key must take over first."
 async def find_key_faults(home: Connection, signer: SeededSigner) -> list[str]:
     """Sentences about keys that are not this database's. Empty if all fit. Raises SignerAway."""
     edges = await xpub_pool.find_first_and_last(home)
-    # `keys derive` begins with account 0.
-    if not edges or edges[0].account_no != 0:
+    if not edges:
         return []
-    if account := dict(await signer.first_account()):
+    # Usually account 0. A restored database may have given up the lowest ones.
+    if account := dict(await signer.account(edges[0].account_no)):
         return [] if account == edges[0].xpubs else [OTHER_SEED]
     return await _find_other_wallets(home, signer, NO_SEED)
 

@@ -16,9 +16,9 @@ class CountingSigner:
         """Each chain's hot wallet."""
         return await self._signer.wallets()
 
-    async def first_account(self) -> Mapping[str, str]:
-        """The extended public keys of the seed's account 0."""
-        return await self._signer.first_account()
+    async def account(self, account_no: int) -> Mapping[str, str]:
+        """The extended public keys of an account of the seed."""
+        return await self._signer.account(account_no)
 
     async def sign(self, request: SigningRequest) -> bytes:
         """The signature. Raises SigningRefused, SignerAway."""

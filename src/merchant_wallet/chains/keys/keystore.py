@@ -74,9 +74,9 @@ class Keystore:
         except ValueError:
             return None
 
-    def first_account(self) -> dict[str, str]:
-        """The extended public keys of account 0, by the key's name. Empty without a seed."""
-        return {} if self._seed is None else dict(self.derive_accounts(0, 1))[0]
+    def account(self, account_no: int) -> dict[str, str]:
+        """The extended public keys of an account, by the key's name. Empty without a seed."""
+        return {} if self._seed is None else dict(self.derive_accounts(account_no, 1))[account_no]
 
     def derive_accounts(self, first: int, count: int) -> Iterator[tuple[int, dict[str, str]]]:
         """Account numbers from `first` on, with the extended public key of each family by the key's name.

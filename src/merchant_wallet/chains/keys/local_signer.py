@@ -42,9 +42,9 @@ class LocalSigner:
         names = {chain: CHAINS[chain].family.key_name for chain in self._rules.chains}
         return {chain: wallets[name] for chain, name in names.items() if name in wallets}
 
-    async def first_account(self) -> Mapping[str, str]:
-        """The extended public keys of account 0. Empty without a seed."""
-        return self._keystore.first_account()
+    async def account(self, account_no: int) -> Mapping[str, str]:
+        """The extended public keys of an account. Empty without a seed."""
+        return self._keystore.account(account_no)
 
     async def sign(self, request: SigningRequest) -> bytes:
         """The signature r, s, v, 65 bytes. Raises SigningRefused, or SignerAway if it can't be recorded."""

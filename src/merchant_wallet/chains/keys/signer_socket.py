@@ -33,7 +33,9 @@ log = structlog.get_logger("signer")
 
 
 class WalletsRequest(msgspec.Struct, frozen=True, tag="wallets"):
-    """A request for the hot wallets' addresses."""
+    """A request for the hot wallets' addresses and an account of the seed. Older signers read no number."""
+
+    account_no: int = 0
 
 
 class SignRequest(msgspec.Struct, frozen=True, tag="sign"):
@@ -43,10 +45,13 @@ class SignRequest(msgspec.Struct, frozen=True, tag="sign"):
 
 
 class Wallets(msgspec.Struct, frozen=True, tag="wallets"):
-    """The hot wallets' addresses by chain, and the seed's account 0. Older programs don't know the latter."""
+    """The hot wallets' addresses by chain, and accounts of the seed. Older programs don't know the latter, or
+    know account 0 alone.
+    """
 
     wallets: dict[str, bytes]
     first_account: dict[str, str] = {}
+    account: dict[str, str] = {}
 
 
 class Signature(msgspec.Struct, frozen=True, tag="signature"):
@@ -139,7 +144,8 @@ class SignerServer:
         try:
             if isinstance(request, WalletsRequest):
                 wallets = dict(await self._signer.wallets())
-                answer = Wallets(wallets, dict(await self._signer.first_account()))
+                first = dict(await self._signer.account(0))
+                answer = Wallets(wallets, first, dict(await self._signer.account(request.account_no)))
             else:
                 answer = Signature(await self._signer.sign(request.request))
         except (SigningRefused, SignerAway) as error:
@@ -162,12 +168,13 @@ class RemoteSigner:
         """The hot wallets that the signer has keys for. Raises SignerAway."""
         return (await self._ask_wallets()).wallets
 
-    async def first_account(self) -> Mapping[str, str]:
-        """The extended public keys of the seed's account 0. Raises SignerAway."""
-        return (await self._ask_wallets()).first_account
+    async def account(self, account_no: int) -> Mapping[str, str]:
+        """The extended public keys of an account of the seed. Raises SignerAway."""
+        answer = await self._ask_wallets(account_no)
+        return answer.account or (answer.first_account if account_no == 0 else {})
 
-    async def _ask_wallets(self) -> Wallets:
-        answer = await self._ask(WalletsRequest())
+    async def _ask_wallets(self, account_no: int = 0) -> Wallets:
+        answer = await self._ask(WalletsRequest(account_no))
         if isinstance(answer, Wallets):
             return answer
         raise SignerAway(_cause_of(answer))
