@@ -4,6 +4,7 @@ Home does not know where a book or a cell has moved, nor new merchants. What can
 """
 
 import asyncio
+import socket
 from collections.abc import Iterator
 
 import pytest
@@ -16,8 +17,9 @@ from tests.cli.restored_home import ACCEPT, Scene, open_scene
 from tests.conftest import FAR, TEMPLATE_WITH_CELL, SharedPostgres
 from tests.crash_points import Point, Program, before_change
 
-from merchant_wallet.base.db import place, strip_identity
+from merchant_wallet.base.db import connect_sync, place, strip_identity
 from merchant_wallet.merchants.cells import book_moving, moving
+from merchant_wallet.merchants.cells.fence import MOVED
 
 KILLED_COPYING = Point("update merchant set move_version", 1)
 KILLED_SWITCHING = Point("insert into audit_entry", 1)
@@ -190,6 +192,28 @@ def test_a_cell_that_has_moved_is_found_where_its_old_place_says(scene: Scene) -
     assert wallet.register(away, "dave").ext_user_id == "dave"
     # Home has the record of the move again.
     assert "old copy was not dropped" in wallet.refuse("cell", "move", FAR, first)
+
+
+def test_a_cell_is_not_followed_to_a_server_that_nobody_knows(scene: Scene) -> None:
+    wallet, before = scene.wallet, scene.back_up()
+    old = scene.far
+    new = scene.move_far()
+    scene.restore(before)
+    with socket.create_server(("127.0.0.9", 0)) as thief, connect_sync(place(old, None, FAR)) as there:
+        thief.setblocking(False)
+        port = thief.getsockname()[1]
+        note = f"comment on schema {FAR} is '{MOVED}host=127.0.0.9 port={port} dbname=wallet sslmode=disable'"
+        there.execute(note.encode())
+        refused = wallet.refuse(*ACCEPT)
+        assert f"moved to dbname=wallet host=127.0.0.9 port={port}." in refused
+        assert "--cell-url far=URL" in refused
+        with pytest.raises(BlockingIOError):
+            thief.accept()
+        there.execute(f"comment on schema {FAR} is '{MOVED}host=''".encode() + b"'")
+        assert "--cell-url far=URL" in scene.list_faults()["cell far"]
+        assert "--cell-url far=URL" in wallet.refuse(*ACCEPT)
+    answer = wallet.ask(*ACCEPT, "--cell-url", f"far={new}")
+    assert [cell["address"] for cell in answer["cells"]] == [strip_identity(new)]
 
 
 def test_where_a_cell_has_moved_is_typed_if_its_old_place_does_not_say_it(scene: Scene) -> None:

@@ -90,7 +90,7 @@ def _judge_moved(cell: Cell, version: int, address: str | None) -> CellWrong:
     """Home was restored to before a move of the cell."""
     known = f"home knows version {cell.version} of it, here it has version {version}"
     command = "merchant-wallet book accept-rollback --reason TEXT"
-    if address is not None:
+    if address:
         return CellWrong(f"moved to {address}; {known}", f"home was rolled back: `{command}`")
     return CellWrong(
         f"closed or moved; {known}",
@@ -106,7 +106,9 @@ async def _check_state(home: Any, conn: Any, cell: Cell) -> str:
 
     state = await inspection.read_state(home, conn, cell.cell_id)
     moved_to = await read_moved_to(conn)
-    if state.fence is not None and (state.fence[1] > cell.version or (moved_to and not state.fence[2])):
+    if state.fence is not None and (
+        state.fence[1] > cell.version or (moved_to is not None and not state.fence[2])
+    ):
         raise _judge_moved(cell, state.fence[1], moved_to)
     if state.fence != (cell.cell_id, cell.version, True) or not cell.is_open:
         said = f"the cell says {state.fence}, home says {(cell.cell_id, cell.version, cell.is_open)}"

@@ -218,7 +218,8 @@ async def _accept(
 
     try:
         async with jobs.hold(session.conn, jobs.Kind.ACCEPTANCE, jobs.EVERYTHING, request.actor):
-            cells = await places.restore_places(session.conn, session.url, typed, by)
+            own = dict(settings.cell_urls)
+            cells = await places.restore_places(session.conn, session.url, own, typed, by)
             async with session.connect_all() as databases:
                 accepted = await accept(
                     databases, sources, request, new_signer=signer, freeze_open=freeze_open, restore=restore

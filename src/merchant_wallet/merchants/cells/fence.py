@@ -10,6 +10,8 @@
 - A copy takes on higher versions only. Home gives each step a version of its own.
 - After the switch the closed place says where the cell is now. If home is restored to before, that place is
   not opened again, and the new one is found (see `places`).
+- Anybody who owns that schema may have written it. So it names a server and a database, and nothing else of
+  it is used.
 """
 
 import asyncio
@@ -18,7 +20,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
-from psycopg import AsyncConnection
+from psycopg import AsyncConnection, ProgrammingError
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from merchant_wallet.base import db
 from merchant_wallet.base.db import Queries
@@ -30,6 +33,10 @@ QUERIES: Final = Queries(Path(__file__).with_name("fence.sql"))
 POLL_S: Final = 0.005
 MOVED: Final = "merchant-wallet: moved to "
 """The comment on the schema of an old place begins so, and then has the new address."""
+ADDRESS: Final = ("host", "hostaddr", "port", "dbname")
+"""What is taken from that comment."""
+UNREADABLE: Final = ""
+"""The place of a cell that has moved, if the comment names no server and database."""
 GRACE_S: Final = 0.25
 """Writers get this long to finish what they have begun."""
 
@@ -38,7 +45,29 @@ async def read_moved_to(cell: Connection) -> str | None:
     """Where the cell has moved to, as the schema of its old place says. None if it says nothing."""
     row = await (await cell.execute(QUERIES["read_comment"].text)).fetchone()
     comment = None if row is None else row[0]
-    return comment.removeprefix(MOVED) if comment is not None and comment.startswith(MOVED) else None
+    if comment is None or not comment.startswith(MOVED):
+        return None
+    return parse_address(comment.removeprefix(MOVED))
+
+
+def parse_address(text: str) -> str:
+    """The server and the database that a text names, or UNREADABLE. Pure."""
+    try:
+        named = conninfo_to_dict(text)
+    except ProgrammingError:
+        return UNREADABLE
+    kept = {name: str(value) for name, value in named.items() if name in ADDRESS and value}
+    counts = {len(kept[name].split(",")) for name in ("host", "hostaddr") if name in kept}
+    ports = kept["port"].split(",") if "port" in kept else []
+    is_sound = (
+        len(counts) == 1
+        and all(port.isascii() and port.isdigit() for port in ports)
+        and len(ports) in {0, 1, *counts}
+        # A name that is a connection string by itself would bring its own parameters.
+        and not {"=", ":", "/"} & set(kept.get("dbname", ""))
+        and all(value.isprintable() for value in kept.values())
+    )
+    return make_conninfo("", **kept) if is_sound else UNREADABLE
 
 
 async def begin_state(cell: Connection, cell_id: int, version: int) -> None:

@@ -5,6 +5,8 @@ Rules:
   that home was rolled back.
 - Of the places that are known, the open one with the highest version is the cell. A closed place names the
   one that the cell has moved to (see `fence`). A person may name one, too.
+- Whoever is asked gets the owner's password. So a place is followed only to servers that home's URL, home's
+  list of cells or WALLET_CELL_URLS names. Another one must be typed.
 - A place that a person names is opened if it is closed: its other places are lost, or older.
 - The evidence commits with what home learns. So nothing is paid until the rollback is accepted.
 - Each step may be repeated.
@@ -12,12 +14,13 @@ Rules:
 Statements are in `places.sql`.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import psycopg
 from psycopg import AsyncConnection
+from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import class_row
 
 from merchant_wallet.audit import records as audit
@@ -106,7 +109,7 @@ def _is_ahead(known: KnownCell, place: Place) -> bool:
 
 def make_evidence(known: KnownCell, place: Place, at_ms: int) -> RollbackEvidence:
     """The evidence that a place gives. Pure."""
-    went = "" if place.moved_to is None else f", and has moved to {place.moved_to}"
+    went = f", and has moved to {place.moved_to}" if place.moved_to else ""
     cause = (
         f"home was rolled back: it knows version {known.version} of cell {known.name}, which has version"
         f" {place.version}{went}"
@@ -132,20 +135,28 @@ async def look(url: str, address: str | None) -> Place | None:
 
 
 async def restore_places(
-    home: Connection, home_url: str, typed: Mapping[str, str], by: Auditor
+    home: Connection, home_url: str, urls: Mapping[str, str], typed: Mapping[str, str], by: Auditor
 ) -> list[RestoredCell]:
-    """Let home know where its cells are. `typed` are the places that a person names, by cell.
+    """Let home know where its cells are.
+
+    `urls` are those of this program's settings, `typed` the places that a person names, by cell.
 
     Raises PlaceRefused, psycopg.Error.
     """
     cells = await _list(home)
+    known = [
+        home_url,
+        *urls.values(),
+        *(address for cell in cells for address in (cell.address, cell.move_address)),
+    ]
+    servers = find_servers(known)
     restored = []
     for name in typed.keys() - {cell.name for cell in cells}:
         restored.append(await _add(home, home_url, name, typed[name], by))
     for cell in cells:
         here = await look(_make_url(home_url, cell.address, cell.schema_name), cell.address)
         found = (
-            await _choose(home_url, cell, here)
+            await _choose(home_url, servers, cell, here)
             if cell.name not in typed
             else await _check_typed(home_url, cell, here, typed[cell.name])
         )
@@ -154,31 +165,55 @@ async def restore_places(
     return restored
 
 
-async def _choose(home_url: str, cell: KnownCell, here: Place | None) -> Place | None:
+def find_servers(urls: Iterable[str | None]) -> frozenset[str]:
+    """The servers of connection strings, as they are connected to. Pure."""
+    servers = set()
+    for named in (conninfo_to_dict(url) for url in urls if url is not None and db.names_place(url)):
+        # An address of the network is used instead of the name.
+        servers.update(str(named.get("hostaddr") or named.get("host") or "").split(","))
+    return frozenset(servers)
+
+
+async def _choose(
+    home_url: str, servers: Collection[str], cell: KnownCell, here: Place | None
+) -> Place | None:
     """The place of a cell that is not what home says. None if it is, or does not answer."""
     if here is None or here.cell_id != cell.cell_id or not _is_ahead(cell, here):
         return None
-    found, waiting = [here], [here.moved_to, cell.move_address]
+    found, waiting, strange = [here], [here.moved_to, cell.move_address], []
     seen = {cell.address}
     while waiting and len(seen) <= MAX_HOPS:
         address = waiting.pop()
-        if address is None or address in seen:
+        if not address or address in seen:
             continue
         seen.add(address)
+        if not find_servers([address]) <= set(servers):
+            strange.append(address)
+            continue
         place = await look(_make_url(home_url, address, cell.schema_name), address)
         if place is not None and place.cell_id == cell.cell_id:
             found.append(place)
             waiting.append(place.moved_to)
+    if strange:
+        raise PlaceRefused(_describe_strange(cell, strange[-1]))
     best = max((place for place in found if place.is_open), key=lambda place: place.version, default=None)
     if best is None:
         raise PlaceRefused(_describe_closed(cell, max(found, key=lambda place: place.version)))
     return best
 
 
+def _describe_strange(cell: KnownCell, address: str) -> str:
+    return (
+        f"An old place of cell {cell.name} says that the cell has moved to {address}. Home knows no such"
+        " server, so it is not asked: it would get the password. If that is right, name the place:"
+        f" --cell-url {cell.name}=URL."
+    )
+
+
 def _describe_closed(cell: KnownCell, last: Place) -> str:
     where = f"Cell {cell.name} has moved since home's back-up, and is closed at {last.address or 'home'}."
     typed = f"--cell-url {cell.name}=URL"
-    if last.moved_to is None:
+    if not last.moved_to:
         return f"{where} Say where it is now: {typed}."
     return (
         f"{where} No open copy of it answers at {last.moved_to}: start that server. If it is lost for good,"
