@@ -168,8 +168,9 @@ def test_a_cell_that_was_told_less_than_home_knows_is_no_evidence(
         assert read(far, "select home_no from cell_state") == [(6,)]
 
 
+@pytest.mark.parametrize("ahead", [0, 32])
 def test_a_live_merchant_comes_back_with_its_account_and_no_account_is_given_out_twice(
-    layout: Layout,
+    layout: Layout, ahead: int
 ) -> None:
     names = ("Stays", "Lost", "Away")
 
@@ -191,15 +192,16 @@ def test_a_live_merchant_comes_back_with_its_account_and_no_account_is_given_out
                 await home.execute(f"delete from {table} where merchant_id > %s".encode(), (made[0],))
             await home.execute("update xpub_pool set merchant_id = null where account_no > 0")
             await home.execute("delete from merchant where merchant_id > %s", (made[0],))
-            await home.execute("select setval('merchant_merchant_id_seq', %s)", (made[0],))
+            # PostgreSQL logs a sequence ahead: a back-up of its files has such a number.
+            await home.execute("select setval('merchant_merchant_id_seq', %s)", (made[0] + ahead,))
 
             means = Means(BY, KEYRING, is_sandbox=False, checkpointed=[lost])
             with pytest.raises(PoolEmpty, match="keys derive"):
                 await restore(databases, means)
             await xpub_pool.add(home, accounts(3, 1))
-            restored = await restore(databases, means)
-            # It came back in the attempt before.
-            assert restored.merchants == []
+            assert (await restore(databases, means)).merchants == [away]
+            # Nothing is counted again.
+            assert (await restore(databases, means)).merchants == []
             assert await _list_rows(home, ISSUED, away) == issued
             assert await _list_rows(home, "select account_no, merchant_id from xpub_pool order by 1") == [
                 (0, made[0]),
@@ -207,7 +209,7 @@ def test_a_live_merchant_comes_back_with_its_account_and_no_account_is_given_out
                 (3, None),
             ]
             new = await store.create(home, KEYRING, "Next", seed=None, at_ms=NOW_MS)
-            assert new.merchant.merchant_id == away + 1
+            assert new.merchant.merchant_id == max(away, made[0] + ahead) + 1
             assert (await store.load(home, KEYRING, away)) is not None
 
     asyncio.run(story())

@@ -62,10 +62,10 @@ async def give(conn: Connection, account_no: int, merchant_id: int) -> None:
     await conn.execute(QUERIES["give_account"].text, {"account_no": account_no, "merchant_id": merchant_id})
 
 
-async def drop_lowest(conn: Connection, count: int) -> None:
+async def drop_lowest(conn: Connection, count: int) -> list[int]:
     """Take the lowest free accounts out of the pool: merchants had them whom nobody knows any more.
 
-    The next account to derive follows the last one, which stays. Raises PoolEmpty.
+    Returns their numbers. The next account to derive follows the last one, which stays. Raises PoolEmpty.
     """
     free = await list_free(conn)
     if len(free) <= count:
@@ -73,8 +73,9 @@ async def drop_lowest(conn: Connection, count: int) -> None:
             f"The last {count} merchants are lost, so nobody may get their accounts. The pool has {len(free)}"
             " free ones: run `merchant-wallet keys derive` where the keystore is, then this again."
         )
-    values = {"account_nos": [account.account_no for account in free[:count]]}
-    await conn.execute(QUERIES["delete_accounts"].text, values)
+    account_nos = [account.account_no for account in free[:count]]
+    await conn.execute(QUERIES["delete_accounts"].text, {"account_nos": account_nos})
+    return account_nos
 
 
 async def add(conn: Connection, accounts: Iterable[tuple[int, Xpubs]]) -> None:

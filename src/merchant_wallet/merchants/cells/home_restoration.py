@@ -9,6 +9,9 @@ Rules:
 - Merchants that home does not know come back first, then what books use, then the places of books, which are
   verified against it. Where cells are was restored before (see `places`).
 - Each step only raises a number, adds what is missing, or moves on, so it may be repeated after a kill.
+- Ids after home's newest merchant, up to the newest one that a cell or a checkpoint has, were given out. As
+  many accounts as merchants are still missing leave the pool. The sequence does not say it: PostgreSQL
+  logs it ahead.
 
 Statements are in `home_restoration.sql`. All raise `psycopg.Error`.
 """
@@ -19,7 +22,9 @@ from typing import Any, Final, NamedTuple
 
 from psycopg import AsyncConnection
 
+from merchant_wallet.audit import records as audit
 from merchant_wallet.base.cells import Apart, Databases
+from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.db import Queries
 from merchant_wallet.book.archive.files import ArchiveFolder
 from merchant_wallet.merchants import xpub_pool
@@ -31,6 +36,7 @@ from merchant_wallet.merchants.cells.moves import Auditor
 from merchant_wallet.merchants.keys import Keyring
 
 QUERIES: Final = Queries(Path(__file__).with_name("home_restoration.sql"))
+DROP_LOST: Final = "xpub_pool.drop_lost"
 
 Connection = AsyncConnection[Any]
 Rows = list[tuple[Any, ...]]
@@ -72,10 +78,11 @@ async def restore(databases: Databases, means: Means) -> Restored:
     home, apart = databases
     for cell in apart.values():
         await mirror(home, cell)
-    merchants = await lost_merchants.bring_back(databases, means.keyring, means.by, sandbox=means.is_sandbox)
     seen = await read_cells(apart)
     ids = [*means.checkpointed, *(row[0] for cell in seen for row in cell.books)]
-    await _raise_merchant_ids(home, ids, sandbox=means.is_sandbox)
+    merchants = await _restore_merchants(databases, means, ids)
+    # A sequence knows no transaction.
+    await home.execute(QUERIES["raise_merchant_id"].text, {"merchant_ids": ids})
     async with home.transaction():
         addresses = await _restore_numbers(home, seen)
     books, lost = await book_placement.place_books(databases, means.by, means.archive)
@@ -100,18 +107,34 @@ async def read_cells(apart: Apart) -> list[CellSeen]:
     ]
 
 
-async def _raise_merchant_ids(home: Connection, ids: Sequence[int], *, sandbox: bool) -> None:
-    """Give no id of these out again, nor the account of a merchant that is lost. Raises PoolEmpty.
+async def _restore_merchants(databases: Databases, means: Means, ids: Sequence[int]) -> list[int]:
+    """Bring merchants back, and drop the accounts of those that are lost: together, so they are counted once.
 
-    A sequence knows no transaction. So it is raised last: before, the same merchants count as lost again.
+    Raises AccountMissing, PoolEmpty.
     """
-    values = {"merchant_ids": ids}
+    home = databases.home
     async with home.transaction():
+        dropped = await audit.list_entries(home, action=DROP_LOST, limit=1)
+        known = [(entry.after or {})["lastMerchantId"] for entry in dropped]
+        [(newest,)] = await _fetch(home, "read_newest_merchant")
+        values = {"newest": max([newest, *known]), "merchant_ids": ids}
+        merchants = await lost_merchants.bring_back(
+            databases, means.keyring, means.by, sandbox=means.is_sandbox
+        )
         row = await (await home.execute(QUERIES["count_lost"].text, values)).fetchone()
         # The sandbox's accounts have the merchants' ids.
-        if row is not None and row[0] and not sandbox:
-            await xpub_pool.drop_lowest(home, row[0])
-    await home.execute(QUERIES["raise_merchant_id"].text, values)
+        if row is not None and row[0] and not means.is_sandbox:
+            account_nos = await xpub_pool.drop_lowest(home, row[0])
+            await audit.append(
+                home,
+                actor=means.by.actor,
+                action=DROP_LOST,
+                subject="xpub pool",
+                after={"accounts": account_nos, "lastMerchantId": row[1]},
+                source=means.by.source,
+                at_ms=now_ms(),
+            )
+        return merchants
 
 
 async def _restore_numbers(home: Connection, seen: list[CellSeen]) -> int:

@@ -16,12 +16,15 @@ select merchant_id, address from wallet_address union select merchant_id, addres
 -- Home's number for a cell is at least what the cell was told.
 update cell set marked_no = greatest(marked_no, %(home_no)s::bigint) where cell_id = %(cell_id)s::int;
 
+-- name: read_newest_merchant
+-- The newest merchant that home knows.
+select coalesce(max(merchant_id), 0) from merchant;
+
 -- name: count_lost
--- How many merchants home may have lost: ids up to the highest of these that it has not given out, and that no merchant has.
-select greatest(m.highest - s.last_value, 0)
-       - (select count(*) from merchant where merchant_id > s.last_value and merchant_id <= m.highest)
-  from merchant_merchant_id_seq s
- cross join (select coalesce(max(u), 0) as highest from unnest(%(merchant_ids)s::bigint[]) u) m;
+-- How many merchants after home's newest one are missing, and the newest one that is known from elsewhere.
+select greatest(h.highest - %(newest)s::bigint, 0)
+       - (select count(*) from merchant where merchant_id > %(newest)s::bigint and merchant_id <= h.highest), h.highest
+  from (select coalesce(max(u), 0) as highest from unnest(%(merchant_ids)s::bigint[]) u) h;
 
 -- name: raise_merchant_id
 -- New merchants get ids after these.
