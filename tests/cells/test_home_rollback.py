@@ -25,6 +25,7 @@ from merchant_wallet.book.commands import TakeUp
 from merchant_wallet.merchants import store, xpub_pool
 from merchant_wallet.merchants.cells.carrying import carry
 from merchant_wallet.merchants.cells.home_restoration import Means, restore
+from merchant_wallet.merchants.cells.lost_merchants import MerchantDiffers
 from merchant_wallet.merchants.cells.moves import Auditor
 from merchant_wallet.merchants.keys import Keyring
 from merchant_wallet.merchants.xpub_pool import PoolEmpty
@@ -32,6 +33,7 @@ from merchant_wallet.merchants.xpub_pool import PoolEmpty
 BY = Auditor(REQUEST.actor, REQUEST.source)
 FORGOTTEN = ("merchant_address", "account", "book", "issued_address", "id_range", "merchant_secret")
 """What home's own cell and home have of a merchant without an entry, in the order of their foreign keys."""
+ISSUED_BY = "select address, merchant_id from issued_address order by 1"
 ISSUED = "select address from issued_address where merchant_id = %s order by 1"
 
 
@@ -211,6 +213,33 @@ def test_a_live_merchant_comes_back_with_its_account_and_no_account_is_given_out
             new = await store.create(home, KEYRING, "Next", seed=None, at_ms=NOW_MS)
             assert new.merchant.merchant_id == max(away, made[0] + ahead) + 1
             assert (await store.load(home, KEYRING, away)) is not None
+
+    asyncio.run(story())
+
+
+def test_a_merchant_created_after_the_restore_gets_nothing_of_a_lost_one(layout: Layout) -> None:
+    async def story() -> None:
+        async with await connect(layout.url) as home, await connect(layout.far_url) as far:
+            databases = Databases(home, {layout.far_id: far})
+            await xpub_pool.add(home, accounts(0, 2))
+            lost = await store.create(home, KEYRING, "Lost", seed=None, at_ms=NOW_MS, cell_id=layout.far_id)
+            merchant_id = lost.merchant.merchant_id
+            await carry(home, far, layout.far_id, merchant_id)
+            # Home is what it was before, and nobody has compared it yet.
+            for table in ("issued_address", "id_range", "merchant_secret"):
+                await home.execute(f"delete from {table}".encode())
+            await home.execute("update xpub_pool set merchant_id = null")
+            await home.execute("delete from merchant")
+            await home.execute("select setval('merchant_merchant_id_seq', %s, false)", (merchant_id,))
+            other = await store.create(home, KEYRING, "Other", seed=None, at_ms=NOW_MS + 1)
+            assert other.merchant.merchant_id == merchant_id
+            with pytest.raises(PoolEmpty, match="another merchant"):
+                await xpub_pool.give(home, 0, merchant_id)
+            before = await _list_rows(home, ISSUED_BY)
+            with pytest.raises(MerchantDiffers, match=r"\(Other\).*\(Lost\)"):
+                await restore(databases, Means(BY, KEYRING, is_sandbox=False))
+            assert await _list_rows(home, ISSUED_BY) == before
+            assert await _list_rows(home, "select cell_id from merchant") == [(0,)]
 
     asyncio.run(story())
 

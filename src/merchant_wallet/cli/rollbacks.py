@@ -188,7 +188,7 @@ async def _accept(
     from merchant_wallet.book.checkpoints import list_checkpointed
     from merchant_wallet.merchants.cells import home_restoration, places
     from merchant_wallet.merchants.cells.book_placement import NoWholeCopy
-    from merchant_wallet.merchants.cells.lost_merchants import AccountMissing
+    from merchant_wallet.merchants.cells.lost_merchants import AccountMissing, MerchantDiffers
     from merchant_wallet.merchants.cells.moves import Auditor
     from merchant_wallet.merchants.xpub_pool import PoolEmpty
     from merchant_wallet.postgres import jobs
@@ -225,7 +225,14 @@ async def _accept(
                     databases, sources, request, new_signer=signer, freeze_open=freeze_open, restore=restore
                 )
                 return Outcome(accepted, cells, restored[-1] if restored else None)
-    except (jobs.JobInTheWay, places.PlaceRefused, AccountMissing, PoolEmpty, NoWholeCopy) as refused:
+    except (
+        jobs.JobInTheWay,
+        places.PlaceRefused,
+        AccountMissing,
+        MerchantDiffers,
+        PoolEmpty,
+        NoWholeCopy,
+    ) as refused:
         raise Failure(str(refused)) from None
     except NothingToAccept:
         raise Failure("There is no evidence of a rollback of this database. Nothing was changed.") from None

@@ -58,8 +58,13 @@ async def list_free(conn: Connection) -> list[Account]:
 
 
 async def give(conn: Connection, account_no: int, merchant_id: int) -> None:
-    """Give a merchant this account again, in the caller's transaction."""
-    await conn.execute(QUERIES["give_account"].text, {"account_no": account_no, "merchant_id": merchant_id})
+    """Give a merchant this account again, in the caller's transaction. Raises PoolEmpty."""
+    values = {"account_no": account_no, "merchant_id": merchant_id}
+    if not (await conn.execute(QUERIES["give_account"].text, values)).rowcount:
+        raise PoolEmpty(
+            f"Account {account_no}, which gives the addresses of merchant {merchant_id}, was given to another"
+            " merchant at this moment. Restore home's back-up again."
+        )
 
 
 async def drop_lowest(conn: Connection, count: int) -> list[int]:

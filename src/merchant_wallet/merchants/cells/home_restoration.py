@@ -74,8 +74,9 @@ class CellSeen(NamedTuple):
 
 
 async def restore(databases: Databases, means: Means) -> Restored:
-    """Give home what its cells have. Raises AccountMissing, PoolEmpty, NoWholeCopy."""
+    """Give home what its cells have. Raises MerchantDiffers, AccountMissing, PoolEmpty, NoWholeCopy."""
     home, apart = databases
+    await lost_merchants.require_same(databases)
     for cell in apart.values():
         await mirror(home, cell)
     seen = await read_cells(apart)

@@ -5,7 +5,9 @@ Rules:
   Other settings are the defaults. Its key is new and nobody has seen it, so the merchant is suspended: a
   person gives it settings and a secret, and resumes it.
 - Its book stays what it is, with its sub-users, addresses and money.
-- Each merchant is a transaction of its own, with its entry in the audit log.
+- A merchant that home has created after the restore may have a lost one's id. It gets nothing of that one's
+  book. A merchant that comes back counts as created when its book began.
+- All are one transaction, with their entries in the audit log.
 
 Statements are in `lost_merchants.sql`.
 """
@@ -37,6 +39,26 @@ QUERIES: Final = Queries(Path(__file__).with_name("lost_merchants.sql"))
 
 class AccountMissing(Exception):
     """The pool has no free account that a merchant's addresses come from. The text says what to do."""
+
+
+class MerchantDiffers(Exception):
+    """Home's merchant is not the one whose book a cell has. The text says what to do."""
+
+
+async def require_same(databases: Databases) -> None:
+    """Check that no book of a cell is another merchant's with the same id. Raises MerchantDiffers."""
+    home, apart = databases
+    for cell_id, cell in apart.items():
+        books = {row["merchant_id"]: row for row in await _list(cell, "list_merchants", {})}
+        values = {"merchant_ids": list(books), "first_ms": [row["first_ms"] for row in books.values()]}
+        for younger in await _list(home, "list_younger", values):
+            merchant_id, book = younger["merchant_id"], books[younger["merchant_id"]]
+            raise MerchantDiffers(
+                f"Merchant {merchant_id} ({younger['name']}) was created after home was restored. Cell {cell_id}"
+                f" has the book of an older merchant {merchant_id} ({book['name']}). Neither may get what is the"
+                " other's, so nothing was restored. Restore home's back-up again, and accept before anybody"
+                " creates a merchant."
+            )
 
 
 async def bring_back(databases: Databases, keyring: Keyring, by: Auditor, *, sandbox: bool) -> list[int]:
@@ -72,7 +94,13 @@ async def _bring_back(
     own = await read_addresses(cell, merchant_id)
     async with home.transaction():
         app_key = generate_app_key(sandbox=sandbox)
-        values = {**row, "app_key": app_key, "status": SUSPENDED, "created_ms": at_ms, "cell_id": cell_id}
+        values = {
+            **row,
+            "app_key": app_key,
+            "status": SUSPENDED,
+            "created_ms": row["first_ms"],
+            "cell_id": cell_id,
+        }
         await home.execute(QUERIES["insert_merchant"].text, values)
         if sandbox:
             seed = keyring.sandbox_seed()
