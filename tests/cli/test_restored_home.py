@@ -25,6 +25,11 @@ KILLED_COPYING = Point("update merchant set move_version", 1)
 KILLED_SWITCHING = Point("insert into audit_entry", 1)
 SWITCHING = """insert into cell_move (cell_id, move_id, state, address, old_address, began_ms, changed_ms)
  select cell_id, gen_random_uuid(), 'switching', %(address)s, address, 0, 0 from cell where name = 'far'"""
+PAYOUT = """insert into payout
+ (merchant_id, order_id, fence, claimed_by, claimed_until_ms, chain, phase, signed_no)
+ values (%(shop)s, %(order_id)s, %(fence)s, case when %(fence)s > 0 then 'payer' end, 0, 'ERC20', %(phase)s,
+         %(signed_no)s)"""
+PAYOUTS = (("closed", 1, 1), ("queued", 0, 0), ("taken_up", 1, 1))
 MOVE = ("merchant", "move", "Shop", FAR)
 
 
@@ -51,6 +56,13 @@ def scene(postgres: SharedPostgres, wallet: Wallet) -> Iterator[Scene]:
 def find_shop(wallet: Wallet) -> int:
     [shop] = [one for one in wallet.ask("merchant", "list")["merchants"] if one["name"] == "Shop"]
     return int(shop["merchantId"])
+
+
+def make_payout(wallet: Wallet, shop: int, phase: str, fence: int, signed_no: int) -> int:
+    """A payout as the payer leaves it. Returns the id of its order."""
+    order_id = 2**33 + 500 + len(wallet.read("select order_id from payout"))
+    wallet.tamper(PAYOUT, shop=shop, order_id=order_id, phase=phase, fence=fence, signed_no=signed_no)
+    return order_id
 
 
 def test_a_book_that_has_moved_away_is_in_its_new_cell_again(scene: Scene) -> None:
@@ -108,15 +120,19 @@ def test_a_book_whose_last_copy_was_in_home_begins_anew(scene: Scene) -> None:
     wallet = scene.wallet
     wallet.run("merchant", "move", "Shop", FAR)
     wallet.run("merchant", "move", "Shop", "--drop-old")
+    shop = find_shop(wallet)
     assert scene.work() == []
     before = scene.back_up()
     wallet.run("merchant", "move", "Shop", "main")
     wallet.run("merchant", "move", "Shop", "--drop-old")
     assert scene.work() == []
     scene.restore(before)
+    paid, queued, signed = (make_payout(wallet, shop, *state) for state in PAYOUTS)
     assert scene.work() != []
     answer = wallet.ask(*ACCEPT)
-    assert answer["lost"] == [find_shop(wallet)]
+    assert answer["lost"] == [shop]
+    assert answer["lostOrders"] == [{"merchantId": shop, "dropped": [queued], "closed": [signed]}]
+    assert wallet.read("select order_id from payout order by 1") == [(paid,), (signed,)]
     scene.require_sound()
     wallet.credit("Shop", "USDT", "100")
     scene.require_sound()

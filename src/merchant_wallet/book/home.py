@@ -35,7 +35,10 @@ class PayoutRow(NamedTuple):
 async def page_payouts(
     home: AsyncConnection[Any], merchant_id: int, after: int, page: int
 ) -> list[PayoutRow]:
-    """The payouts of a merchant's next orders after an id."""
+    """The payouts of a merchant's next orders after an id.
+
+    Closed ones from before the first id range are left out: the book began anew, and its orders were lost.
+    """
     values = {"merchant_id": merchant_id, "after": after, "page": page}
     rows = await (await home.execute(QUERIES["page_payouts"].text, values)).fetchall()
     return [PayoutRow(*row) for row in rows]

@@ -161,6 +161,18 @@ def _note_restored(document: dict[str, Any]) -> None:
             f"The book of merchant {merchant_id} is in no cell any more. It has begun anew, empty: enter its"
             " balances (`book credit`)."
         )
+    for orders in document["lostOrders"]:
+        if orders["dropped"]:
+            terminal.note(f"Its orders {_join(orders['dropped'])} are lost, and were not paid.")
+        if orders["closed"]:
+            terminal.note(
+                f"Its orders {_join(orders['closed'])} are lost, and may have been paid: look for them on the"
+                " chain before you enter the balances."
+            )
+
+
+def _join(order_ids: Sequence[int]) -> str:
+    return ", ".join(map(str, order_ids))
 
 
 async def _accept(
@@ -261,6 +273,7 @@ def _find_record(settings: "Settings", given: Path | None, freeze_open: bool) ->
 def _describe(outcome: Outcome) -> dict[str, Any]:
     accepted, cells, restored = outcome
     books = [] if restored is None else restored.books
+    lost = [] if restored is None else restored.lost
     return {
         "frozenOrders": list(accepted.frozen_orders),
         "signs": [describe_evidence(item) for item in accepted.evidence],
@@ -285,7 +298,10 @@ def _describe(outcome: Outcome) -> dict[str, Any]:
             }
             for book in books
         ],
-        "lost": [] if restored is None else restored.lost,
+        "lost": [book.merchant_id for book in lost],
+        "lostOrders": [
+            {"merchantId": book.merchant_id, "dropped": book.dropped, "closed": book.closed} for book in lost
+        ],
         "addresses": 0 if restored is None else restored.addresses,
     }
 

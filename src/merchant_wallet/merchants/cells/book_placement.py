@@ -10,7 +10,8 @@ Rules:
   are never paid. Home records the move again, so `merchant move --drop-old` removes the old copy.
 - Other copies are closed first, then the right one is opened, then home is told. So after a kill the same
   copy is chosen again.
-- A book without any copy begins anew, empty and with a new id range: its last copy was lost with home.
+- A book without any copy begins anew, empty and with a new id range: its last copy was lost with home. Its
+  open payouts are closed and named, since their orders are lost.
 
 Statements are in `book_placement.sql`. All raise `psycopg.Error`.
 """
@@ -72,10 +73,22 @@ class PlacedBook(NamedTuple):
     left_behind: dict[str, list[int]]
 
 
+class LostBook(NamedTuple):
+    """A book that begins anew.
+
+    `dropped` are its orders that were to be paid, `closed` those for which money was reserved or a transfer
+    signed.
+    """
+
+    merchant_id: int
+    dropped: list[int]
+    closed: list[int]
+
+
 async def place_books(
     databases: Databases, by: Auditor, archive: ArchiveFolder | None
-) -> tuple[list[PlacedBook], list[int]]:
-    """Place all books that are not where home says. Returns them, and the merchants whose book begins anew.
+) -> tuple[list[PlacedBook], list[LostBook]]:
+    """Place all books that are not where home says. Returns them, and those that begin anew.
 
     Raises NoWholeCopy.
     """
@@ -90,7 +103,7 @@ class _Placement:
         self._archive = archive
         self._names: dict[int, str] = {}
 
-    async def run(self) -> tuple[list[PlacedBook], list[int]]:
+    async def run(self) -> tuple[list[PlacedBook], list[LostBook]]:
         self._names = dict(await self._fetch(self._home, "list_cells"))
         known = {row[0]: KnownPlace(*row) for row in await self._fetch(self._home, "list_places")}
         copies: dict[int, list[Copy]] = {}
@@ -101,8 +114,7 @@ class _Placement:
         for place in known.values():
             found = copies.get(place.merchant_id, [])
             if not found and place.is_opened and place.cell_id != DEFAULT_CELL_ID:
-                await self._begin_anew(place)
-                lost.append(place.merchant_id)
+                lost.append(await self._begin_anew(place))
             elif _is_misplaced(place, found):
                 placed.append(await self._place(place, found))
         return placed, lost
@@ -187,16 +199,20 @@ class _Placement:
                 await home.execute(QUERIES["drop_payouts"].text, orders)
             await self._record("merchant.move.restore", place, chosen.cell_id, leftBehind=_count(left))
 
-    async def _begin_anew(self, place: KnownPlace) -> None:
+    async def _begin_anew(self, place: KnownPlace) -> LostBook:
         home, merchant_id = self._home, place.merchant_id
+        values = {"merchant_id": merchant_id}
         async with home.transaction():
+            dropped = sorted(row[0] for row in await self._fetch(home, "drop_unsigned", values))
+            closed = sorted(row[0] for row in await self._fetch(home, "close_payouts", values))
             range_no = await take_range(home, merchant_id)
-            values = {"merchant_id": merchant_id, "range_no": range_no}
-            await home.execute(QUERIES["drop_ranges"].text, values)
-            await home.execute(QUERIES["drop_move"].text, {"merchant_id": merchant_id})
+            await home.execute(QUERIES["drop_ranges"].text, {**values, "range_no": range_no})
+            await home.execute(QUERIES["drop_move"].text, values)
             # The book is opened when its settings are carried.
-            await home.execute(QUERIES["begin_anew"].text, {"merchant_id": merchant_id})
-            await self._record("merchant.move.begin_anew", place, place.cell_id)
+            await home.execute(QUERIES["begin_anew"].text, values)
+            told = {"droppedOrders": dropped, "closedOrders": closed}
+            await self._record("merchant.move.begin_anew", place, place.cell_id, **told)
+        return LostBook(merchant_id, dropped, closed)
 
     async def _record(self, action: str, place: KnownPlace, cell_id: int, **after: Any) -> None:
         await audit.append(

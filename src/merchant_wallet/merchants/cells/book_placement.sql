@@ -49,9 +49,22 @@ values (%(merchant_id)s::bigint, gen_random_uuid(), 'switched', %(from_cell_id)s
         (extract(epoch from clock_timestamp()) * 1000)::bigint, (extract(epoch from clock_timestamp()) * 1000)::bigint);
 
 -- name: drop_payouts
--- Payouts of orders that only a closed copy has. Nobody has claimed them: payouts have been stopped since the restore.
-delete from payout
- where merchant_id = %(merchant_id)s::bigint and order_id = any (%(order_ids)s::bigint[]) and fence = 0 and signed_no = 0;
+-- Payouts of orders that only a closed copy has. One that was reserved or signed before payouts stopped stays, and `verify` names it.
+delete from payout p
+ where p.merchant_id = %(merchant_id)s::bigint and p.order_id = any (%(order_ids)s::bigint[]) and p.signed_no = 0
+   and not exists (select from payout_reservation r where r.merchant_id = p.merchant_id and r.order_id = p.order_id);
+
+-- name: drop_unsigned
+-- Payouts of a book that begins anew, for which nothing was reserved or signed. Its orders are lost.
+delete from payout p
+ where p.merchant_id = %(merchant_id)s::bigint and p.phase <> 'closed' and p.signed_no = 0
+   and not exists (select from payout_reservation r where r.merchant_id = p.merchant_id and r.order_id = p.order_id)
+returning p.order_id;
+
+-- name: close_payouts
+-- Its other open payouts. The transfers that were signed for them stay on record. Nothing more is signed.
+update payout set phase = 'closed', frozen_cause = null, frozen_ms = null, obstacle_kind = null, obstacle_cause = null, obstacle_ms = null
+ where merchant_id = %(merchant_id)s::bigint and (phase <> 'closed' or frozen_ms is not null) returning order_id;
 
 -- name: drop_ranges
 -- A book that begins anew has one range: the place of an entry in the journal follows from its id.

@@ -29,7 +29,7 @@ from merchant_wallet.base.db import Queries
 from merchant_wallet.book.archive.files import ArchiveFolder
 from merchant_wallet.merchants import xpub_pool
 from merchant_wallet.merchants.cells import book_placement, lost_merchants
-from merchant_wallet.merchants.cells.book_placement import PlacedBook
+from merchant_wallet.merchants.cells.book_placement import LostBook, PlacedBook
 from merchant_wallet.merchants.cells.carrying import carry_waiting
 from merchant_wallet.merchants.cells.mirroring import mirror
 from merchant_wallet.merchants.cells.moves import Auditor
@@ -55,12 +55,12 @@ class Means(NamedTuple):
 class Restored(NamedTuple):
     """What home got back: merchants, books that were placed, and the number of addresses.
 
-    `lost`: merchants whose book was nowhere.
+    `lost`: books that were nowhere.
     """
 
     merchants: list[int]
     books: list[PlacedBook]
-    lost: list[int]
+    lost: list[LostBook]
     addresses: int
 
 

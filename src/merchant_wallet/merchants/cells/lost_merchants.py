@@ -54,10 +54,10 @@ async def require_same(databases: Databases) -> None:
         for younger in await _list(home, "list_younger", values):
             merchant_id, book = younger["merchant_id"], books[younger["merchant_id"]]
             raise MerchantDiffers(
-                f"Merchant {merchant_id} ({younger['name']}) was created after home was restored. Cell {cell_id}"
-                f" has the book of an older merchant {merchant_id} ({book['name']}). Neither may get what is the"
-                " other's, so nothing was restored. Restore home's back-up again, and accept before anybody"
-                " creates a merchant."
+                f"Merchant {merchant_id} ({younger['name']}) was created after home was restored. Cell"
+                f" {cell_id} has the book of an older merchant {merchant_id} ({book['name']}). Neither may"
+                " get what is the other's, so nothing was restored. Restore home's back-up again, and accept"
+                " before anybody creates a merchant."
             )
 
 
