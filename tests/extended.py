@@ -69,6 +69,7 @@ EXTENDED: Final = {
     "tests/cli/test_migrations.py": "programs of several versions",
     "tests/cli/test_restored_home.py::test_a_book_that_has_moved_home": "several moves",
     "tests/cli/test_restored_home.py::test_a_book_whose_last_copy": "several moves",
+    "tests/cli/test_restored_home.py::test_a_book_whose_only_copy": "several moves",
     "tests/cli/test_restored_home.py::test_a_cell_restored": "several moves",
     "tests/cli/test_restored_home.py::test_a_cell_is_not_followed": "copies of databases",
     "tests/cli/test_restored_home.py::test_a_cell_that_switched": "copies of databases",

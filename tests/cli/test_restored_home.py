@@ -140,6 +140,28 @@ def test_a_book_whose_last_copy_was_in_home_begins_anew(scene: Scene) -> None:
     wallet.run("merchant", "move", "Shop", "main")
 
 
+def test_a_book_whose_only_copy_was_still_being_filled_begins_anew(scene: Scene) -> None:
+    wallet = scene.wallet
+    wallet.run("merchant", "move", "Shop", FAR)
+    wallet.run("merchant", "move", "Shop", "--drop-old")
+    other = wallet.open_merchant("Other", "--cell", FAR)
+    wallet.credit("Shop", "USDT", "7")
+    assert scene.work() == []
+    before = scene.back_up()
+    wallet.run("merchant", "move", "Shop", "main")
+    shop = find_shop(wallet)
+    with connect_sync(place(scene.far, None, FAR)) as far:
+        for table in ("posting", "entry"):
+            last = f"(select max(entry_id) from {table} where merchant_id = {shop})"
+            far.execute(f"delete from {table} where entry_id = {last}".encode())
+    scene.restore(before)
+    assert "home" in scene.work()
+    assert wallet.ask(*ACCEPT)["lost"] == [shop]
+    assert other in scene.count_books()
+    scene.require_sound()
+    assert wallet.balance("Shop", "merchant:USDT") == "0"
+
+
 def test_merchants_that_home_does_not_know_come_back_suspended(scene: Scene) -> None:
     wallet, before = scene.wallet, scene.back_up()
     near, away = wallet.open_merchant("Near", "--cell", "main"), wallet.open_merchant("Away", "--cell", FAR)

@@ -12,6 +12,8 @@ Rules:
   copy is chosen again.
 - A book without any copy begins anew, empty and with a new id range: its last copy was lost with home. Its
   open payouts are closed and named, since their orders are lost.
+- So does a book all of whose copies are closed and were still being filled. These are removed before. A copy
+  that is wrong in another way stays, and a person must restore a right one.
 
 Statements are in `book_placement.sql`. All raise `psycopg.Error`.
 """
@@ -29,6 +31,8 @@ from merchant_wallet.base.db import Queries
 from merchant_wallet.book.archive.files import ArchiveFolder
 from merchant_wallet.book.verification.verify import verify_book
 from merchant_wallet.merchants.cells import book_fence
+from merchant_wallet.merchants.cells.book_copies import remove_copy
+from merchant_wallet.merchants.cells.book_tables import list_tables
 from merchant_wallet.merchants.cells.moves import Auditor
 from merchant_wallet.merchants.id_ranges import take_range
 
@@ -56,12 +60,16 @@ class Copy(NamedTuple):
 
 
 class KnownPlace(NamedTuple):
-    """Where home says that a book is, and whether it was opened there."""
+    """Where home says that a book is, and whether it was opened there.
+
+    `is_between`: a move in home has closed it for a moment, and a worker opens it again.
+    """
 
     merchant_id: int
     cell_id: int
     move_version: int
     is_opened: bool
+    is_between: bool
 
 
 class PlacedBook(NamedTuple):
@@ -115,7 +123,12 @@ class _Placement:
             found = copies.get(place.merchant_id, [])
             if not found and place.is_opened and place.cell_id != DEFAULT_CELL_ID:
                 lost.append(await self._begin_anew(place))
-            elif _is_misplaced(place, found):
+            elif not _is_misplaced(place, found):
+                continue
+            elif place.cell_id != DEFAULT_CELL_ID and await self._are_partial(found):
+                await self._remove(place, found)
+                lost.append(await self._begin_anew(place))
+            else:
                 placed.append(await self._place(place, found))
         return placed, lost
 
@@ -154,6 +167,26 @@ class _Placement:
             self._home, self._cells[copy.cell_id], copy.merchant_id, archive=self._archive
         )
         return report.violation is None or report.violation.rule == OF_HOME
+
+    async def _are_partial(self, copies: Sequence[Copy]) -> bool:
+        """Whether all copies are closed and were still being filled."""
+        for copy in copies:
+            values = {"merchant_id": copy.merchant_id}
+            if copy.is_open or await self._fetch(self._cells[copy.cell_id], "is_partial", values) != [
+                (True,)
+            ]:
+                return False
+        return True
+
+    async def _remove(self, place: KnownPlace, copies: Sequence[Copy]) -> None:
+        version = max(place.move_version, *(copy.move_version for copy in copies)) + 1
+        values = {"merchant_id": place.merchant_id, "move_version": version}
+        await self._home.execute(QUERIES["raise_version"].text, values)
+        for copy in copies:
+            cell = self._cells[copy.cell_id]
+            tables = await list_tables(cell, cell, to_home=copy.cell_id == DEFAULT_CELL_ID)
+            if not await remove_copy(cell, copy.merchant_id, tables, version):
+                raise NoWholeCopy(f"The book of merchant {copy.merchant_id} is being moved. Run this again.")
 
     async def _list_alone(self, copy: Copy, chosen: Copy) -> list[int]:
         """The entries of a copy that the chosen one does not have, newest first. The rest begins alike."""
@@ -241,10 +274,15 @@ def _is_ahead(place: KnownPlace, copy: Copy) -> bool:
 
 
 def _is_misplaced(place: KnownPlace, copies: Iterable[Copy]) -> bool:
-    """Whether a book is not where home says, or is open elsewhere, too. Pure."""
+    """Whether a book is not open where home says, or is open elsewhere, too. Pure."""
     return any(
         _is_ahead(place, copy) or (copy.is_open and copy.cell_id != place.cell_id) for copy in copies
-    ) or (place.is_opened and bool(copies) and all(copy.cell_id != place.cell_id for copy in copies))
+    ) or (
+        place.is_opened
+        and not place.is_between
+        and bool(copies)
+        and not any(copy.cell_id == place.cell_id and copy.is_open for copy in copies)
+    )
 
 
 def _rank(place: KnownPlace, copy: Copy) -> tuple[int, bool, bool]:

@@ -5,14 +5,28 @@
 select cell_id, name from cell;
 
 -- name: list_places
--- Where home says that books are.
-select merchant_id, cell_id, move_version, carried_version > 0 as is_opened from merchant order by merchant_id;
+-- Where home says that books are, and whether a move has closed one for a moment.
+select m.merchant_id, m.cell_id, m.move_version, m.carried_version > 0 as is_opened,
+       coalesce(v.state in ('switching', 'reopening', 'opening'), false) as is_between
+  from merchant m left join merchant_move v using (merchant_id) order by m.merchant_id;
 
 -- name: list_copies
 -- The copies of books in a cell, closed ones too.
 select b.merchant_id, b.is_open, b.move_version, b.entry_count,
        coalesce((select max(e.entry_id) from entry e where e.merchant_id = b.merchant_id), 0) as last_id
   from book b order by b.merchant_id;
+
+-- name: is_partial
+-- Whether the journal of a copy does not end where its book does: it was still being filled.
+select coalesce((select e.hash from entry e where e.merchant_id = b.merchant_id order by e.entry_id desc limit 1) <> b.head_hash,
+                b.entry_count > 0
+                and not exists (select from archived_month a where a.merchant_id = b.merchant_id and a.removed_id > 0))
+  from book b where b.merchant_id = %(merchant_id)s::bigint;
+
+-- name: raise_version
+-- Home's number for what is done with the copies next.
+update merchant set move_version = %(move_version)s::bigint
+ where merchant_id = %(merchant_id)s::bigint and move_version < %(move_version)s::bigint;
 
 -- name: read_border
 -- The last entry of a copy that is in the archive alone. The archive has what is in all copies.
