@@ -20,6 +20,8 @@ from tests.crash_points import Point, Program, before_change
 from merchant_wallet.base.db import connect_sync, place, strip_identity
 from merchant_wallet.merchants.cells import book_moving, moving
 from merchant_wallet.merchants.cells.fence import MOVED
+from merchant_wallet.postgres import WEB_ROLE
+from merchant_wallet.postgres.grants import Side, grant
 
 KILLED_COPYING = Point("update merchant set move_version", 1)
 KILLED_SWITCHING = Point("insert into audit_entry", 1)
@@ -280,8 +282,14 @@ def test_an_old_place_is_opened_again_if_a_person_says_so(scene: Scene) -> None:
     wallet = scene.wallet
     wallet.open_merchant("Away", "--cell", FAR)
     wallet.credit("Away", "USDT", "5")
+    grant(place(scene.far, None, FAR), {Side.WEB: WEB_ROLE}, FAR)
     before, old = scene.back_up(), scene.far
     new = scene.move_far()
+    with connect_sync(place(old, None, FAR)) as far:
+        # What the end of a move does.
+        far.execute(
+            f"revoke insert, update, delete, truncate on all tables in schema {FAR} from {WEB_ROLE}".encode()
+        )
     wallet.credit("Away", "USDT", "7")
     assert scene.work() == []
     scene.restore(before)
@@ -292,6 +300,8 @@ def test_an_old_place_is_opened_again_if_a_person_says_so(scene: Scene) -> None:
         assert [cell["version"] for cell in answer["cells"]] == [3]
         assert [sign["subject"] for sign in answer["signs"]] != []
         scene.far = old
+        assert scene.read_far(f"select has_table_privilege('{WEB_ROLE}', 'sub_user', 'insert')") == [(True,)]
+        assert scene.read_far("select obj_description(current_schema()::regnamespace)") == [(None,)]
         scene.require_sound()
         assert wallet.balance("Away", "merchant:USDT") == "5"
 

@@ -58,7 +58,7 @@ async def make_empty(old: Connection, new: Connection, new_url: str, move: CellM
     name = sql.Identifier(move.schema_name)
     async with new.transaction():
         await new.execute(sql.SQL("create schema {}").format(name))
-        await _write_mark(new, move, move.mark)
+        await _write_mark(new, move.schema_name, move.mark)
     await asyncio.to_thread(migrate, new_url, _say_nothing, schema=move.schema_name)
     rows = await (await old.execute(QUERIES["list_roles"].text)).fetchall()
     roles = {Side(side): role for side, role in rows}
@@ -103,19 +103,29 @@ async def _drop_closed(connection: Connection, schema: str) -> None:
 
 async def clear_mark(new: Connection, move: CellMove) -> None:
     """The copy is the cell now."""
-    await _write_mark(new, move, None)
+    await _write_mark(new, move.schema_name, None)
 
 
 async def note_moved(old: Connection, move: CellMove) -> None:
     """Let the old place, if it is still there, say where the cell is now."""
     row = await (await old.execute(QUERIES["read_mark"].text, {"schema": move.schema_name})).fetchone()
     if row is not None:
-        await _write_mark(old, move, f"{MOVED}{move.address}")
+        await _write_mark(old, move.schema_name, f"{MOVED}{move.address}")
 
 
-async def _write_mark(new: Connection, move: CellMove, mark: str | None) -> None:
+async def make_usable(old: Connection, url: str, schema: str) -> None:
+    """Undo what the end of a move did to an old place, before a person has it opened again.
+
+    If it has tables of an older program, `migrate` gives the rights.
+    """
+    if not await asyncio.to_thread(list_pending, url, schema=schema):
+        await asyncio.to_thread(grant, url, None, schema)
+    await _write_mark(old, schema, None)
+
+
+async def _write_mark(new: Connection, schema: str, mark: str | None) -> None:
     comment = sql.SQL("comment on schema {} is {}")
-    await new.execute(comment.format(sql.Identifier(move.schema_name), sql.Literal(mark)))
+    await new.execute(comment.format(sql.Identifier(schema), sql.Literal(mark)))
 
 
 async def add_nonce_days(old: Connection, new: Connection) -> None:

@@ -7,7 +7,8 @@ Rules:
   one that the cell has moved to (see `fence`). A person may name one, too.
 - Whoever is asked gets the owner's password. So a place is followed only to servers that home's URL, home's
   list of cells or WALLET_CELL_URLS names. Another one must be typed.
-- A place that a person names is opened if it is closed: its other places are lost, or older.
+- A place that a person names is opened if it is closed: its other places are lost, or older. The service may
+  write there again, and it says no more that the cell has moved.
 - The evidence commits with what home learns. So nothing is paid until the rollback is accepted.
 - Each step may be repeated.
 
@@ -33,7 +34,7 @@ from merchant_wallet.audit.rollback.evidence import (
 from merchant_wallet.base import db
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.db import Queries
-from merchant_wallet.merchants.cells import fence
+from merchant_wallet.merchants.cells import fence, new_place
 from merchant_wallet.merchants.cells.directory import Directory
 from merchant_wallet.merchants.cells.moves import Auditor
 
@@ -251,6 +252,7 @@ async def _write(
         async with locked(home):
             await record_evidence(home, [make_evidence(cell, found, now_ms())])
         async with await db.connect(found.url) as there:
+            await new_place.make_usable(there, found.url, cell.schema_name)
             await fence.open_copy(there, cell.cell_id, version)
     if here is not None and here.is_open and here.address != found.address:
         async with await db.connect(here.url) as old:
