@@ -6,8 +6,8 @@ Rules:
   or of a cell that was rolled back.
 - Outside home at most one copy with a higher number is open, and it is the right one. Without one, it is the
   copy with the most entries that is whole.
-- All other copies are closed. What they alone have was entered after the restore: it is named, and its orders
-  are never paid. Home records the move again, so `merchant move --drop-old` removes the old copy.
+- All other copies are closed. What they alone have is named, and orders there of which nothing was signed are
+  never paid. Home records the move again, so `merchant move --drop-old` removes the old copy.
 - Other copies are closed first, then the right one is opened, then home is told. So after a kill the same
   copy is chosen again.
 - A book without any copy begins anew, empty and with a new id range: its last copy was lost with home. Its
