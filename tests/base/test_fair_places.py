@@ -121,6 +121,18 @@ def test_who_waits_too_long_is_refused_and_takes_no_place_later() -> None:
     assert play(1, story) == [ANN, OLGA]
 
 
+def test_who_gave_up_costs_its_colleagues_no_turn_and_leaves_the_queue() -> None:
+    async def story(crowd: Crowd) -> None:
+        await crowd.ask(OLGA, ANN, ANN, CAROL, ANN, CAROL)
+        for number in (1, 2):
+            crowd.tasks[number].cancel()
+        await settle()
+        assert len(crowd.places._waiting) == 3
+
+    # Ann's third request has her group's first turn.
+    assert play(1, story) == [OLGA, ANN, CAROL, CAROL]
+
+
 def test_who_leaves_in_the_moment_of_its_turn_gives_the_place_back() -> None:
     async def story(crowd: Crowd) -> None:
         async with crowd.places.hold(ANN, LONG_S):

@@ -116,6 +116,34 @@ def test_while_all_are_ready_the_turns_are_the_same(put: list[Owner]) -> None:
     assert (queue.take_ready(lambda _: True), len(queue), queue._waiting, queue._members) == (None, 0, {}, {})
 
 
+def test_the_members_of_a_group_that_is_not_ready_are_not_looked_at() -> None:
+    queue = RoundRobin(owner_of)
+    for owner in (("a", "x"), ("a", "y"), ("b", "")):
+        queue.append((owner, 0))
+    looked_at: list[Owner] = []
+
+    def is_ready(owner: Owner) -> bool:
+        looked_at.append(owner)
+        return True
+
+    assert queue.take_ready(is_ready, lambda group: group != "a") == (("b", ""), 0)
+    assert looked_at == [("b", "")]
+
+
+@given(st.lists(owners, max_size=60), st.data())
+def test_a_removed_piece_is_not_taken_and_all_others_are(put: list[Owner], data: st.DataObject) -> None:
+    queue = RoundRobin(owner_of)
+    pieces = [(owner, number) for number, owner in enumerate(put)]
+    removed = data.draw(st.sets(st.sampled_from(pieces))) if pieces else set()
+    for piece in pieces:
+        queue.append(piece)
+    for piece in removed:
+        queue.remove(piece)
+    kept = [piece for piece in pieces if piece not in removed]
+    assert sorted(queue.take(len(put)), key=owner_of) == sorted(kept, key=owner_of)
+    assert (len(queue), queue._waiting, queue._members, queue._order) == (0, {}, {}, deque())
+
+
 def test_who_is_not_ready_keeps_its_turn() -> None:
     queue = RoundRobin(owner_of)
     for owner in (("a", "x"), ("a", "y"), ("b", ""), ("a", "x"), ("c", "")):

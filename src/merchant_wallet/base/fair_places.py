@@ -11,8 +11,9 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from operator import attrgetter
-from typing import Final, NamedTuple
+from typing import Final
 
 from merchant_wallet.base.fair_queue import Owner, RoundRobin
 from merchant_wallet.base.pool import PoolBusy
@@ -21,9 +22,11 @@ SERVICE: Final[Owner] = ("", "")
 """The owner of work that no person asked for."""
 
 
-class _Waiter(NamedTuple):
+@dataclass(slots=True, eq=False)
+class _Waiter:
     owner: Owner
     place: asyncio.Future[None]
+    is_served: bool = False
 
 
 class FairPlaces:
@@ -54,8 +57,10 @@ class FairPlaces:
                 await waiter.place
         except BaseException as error:
             # The place may be given in the moment in which the waiter gives up.
-            if not waiter.place.cancel() and not waiter.place.cancelled():
+            if waiter.is_served:
                 self._leave(owner)
+            else:
+                self._waiting.remove(waiter)
             if isinstance(error, TimeoutError):
                 raise PoolBusy("all places are taken") from None
             raise
@@ -63,17 +68,20 @@ class FairPlaces:
     def _fill(self) -> None:
         """Give free places to those whose turn it is."""
         while self._free:
-            waiter = self._waiting.take_ready(self._may_hold)
+            waiter = self._waiting.take_ready(self._may_hold, self._may_group_hold)
             if waiter is None:
                 return
+            self._free -= 1
+            self._held.update((waiter.owner, waiter.owner[0]))
+            waiter.is_served = True
             if not waiter.place.done():
-                self._free -= 1
-                self._held.update((waiter.owner, waiter.owner[0]))
                 waiter.place.set_result(None)
 
     def _may_hold(self, owner: Owner) -> bool:
-        is_below = self._held[owner] < self._of_member and self._held[owner[0]] < self._of_group
-        return is_below or owner == SERVICE
+        return self._held[owner] < self._of_member or owner == SERVICE
+
+    def _may_group_hold(self, group: str) -> bool:
+        return self._held[group] < self._of_group or group == SERVICE[0]
 
     def _leave(self, owner: Owner) -> None:
         self._free += 1

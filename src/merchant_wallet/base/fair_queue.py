@@ -94,9 +94,16 @@ class RoundRobin(Generic[T]):
             self._order.clear()
         return taken
 
-    def take_ready(self, is_ready: Callable[[Owner], bool]) -> T | None:
-        """The next piece of the first owner in turn who is ready. The others keep their turn."""
+    def take_ready(
+        self, is_ready: Callable[[Owner], bool], is_group_ready: Callable[[str], bool] = lambda _: True
+    ) -> T | None:
+        """The next piece of the first owner in turn who is ready. The others keep their turn.
+
+        The members of a group that is not ready are not looked at.
+        """
         for group in self._order:
+            if not is_group_ready(group):
+                continue
             for owner in self._members[group]:
                 if is_ready(owner):
                     self._order.remove(group)
@@ -104,6 +111,20 @@ class RoundRobin(Generic[T]):
                     self._count -= 1
                     return self._pass_on(owner)
         return None
+
+    def remove(self, work: T) -> None:
+        """Take a waiting piece of work out. Its owner's other pieces keep their turn."""
+        owner = self._owner_of(work)
+        self._waiting[owner].remove(work)
+        self._count -= 1
+        if self._waiting[owner]:
+            return
+        del self._waiting[owner]
+        members = self._members[owner[0]]
+        members.remove(owner)
+        if not members:
+            del self._members[owner[0]]
+            self._order.remove(owner[0])
 
     def _take_turn(self) -> T:
         group = self._order.popleft()
