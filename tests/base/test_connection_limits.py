@@ -56,10 +56,10 @@ def test_a_work_has_no_more_connections_than_it_says(
 
 def test_a_serve_has_no_more_connections_than_it_says() -> None:
     writer = Settings().connections + min(MAX_GROUPS, Settings().connections) + WRITER_EXTRA
-    # Merchants, wallet page, PINs, console, acts of safety, passwords, downloads, verification; refused
-    # requests, metrics, hot wallets' addresses, comparison of checkpoints, nonce partitions. The operators'
-    # page has the same table.
-    others = 5 + 4 + 2 + 4 + 2 + 3 + 4 + 2 + 1 + 1 + 1 + 1 + 1
+    # Merchants; wallet page, its strangers, PINs; console, its strangers, acts of safety, passwords;
+    # downloads, verification; refused requests, metrics, hot wallets' addresses, comparison of checkpoints,
+    # nonce partitions. The operators' page has the same table.
+    others = 5 + 4 + 2 + 2 + 4 + 2 + 2 + 3 + 4 + 2 + 1 + 1 + 1 + 1 + 1
     assert SERVE_CONNECTIONS - 5 <= writer + others <= SERVE_CONNECTIONS
 
 

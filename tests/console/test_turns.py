@@ -8,17 +8,26 @@ from tests.console.test_merchant_look import save
 from tests.console.test_request import ROLES
 from tests.journeys.conftest import Platform, Shop
 from tests.merchants.test_brand import draw
-from tests.web.held_connections import HeldConnections, held, patient_pages, waiting_pages
+from tests.web.held_connections import (
+    HeldConnections,
+    TakenConnections,
+    held,
+    patient_pages,
+    taken,
+    waiting_pages,
+)
 
 from merchant_wallet.console import audit_log
 from merchant_wallet.console.request import Page, PoolName
 from merchant_wallet.console.routes import list_pages
+from merchant_wallet.console.session_cookie import COOKIE
 from merchant_wallet.merchants import brand
 from merchant_wallet.operators.roles import RIGHTS, Role
 from merchant_wallet.web import turns
 from merchant_wallet.web.responses import Responses
+from merchant_wallet.web.turns import is_stranger, person_of_platform
 
-__all__ = ["held", "patient_pages"]
+__all__ = ["held", "patient_pages", "taken"]
 
 SEARCH = "/console/search?q=harbour"
 ACCOUNT = "/console/account"
@@ -110,9 +119,64 @@ def test_no_picture_is_decoded_and_no_log_verified_while_a_page_holds_a_connecti
     assert held.at_work == [0, 0]
 
 
-def test_no_merchants_person_uses_the_connections_of_acts_of_safety() -> None:
+def test_no_merchants_person_and_no_stranger_takes_a_connection_of_acts_of_safety(
+    people: People, shop: Shop, taken: TakenConnections
+) -> None:
+    olga = known(people.signed_in("operator"))
+    seen, unseen = [people.signed_in("merchant", shop.merchant_id) for _ in range(2)]
+    known(seen)
+    stranger = people.newcomer("operator")
+    stranger.http.cookies.set(COOKIE, "invented")
+    taken.clear()
+    stop = {"reason": "a key was stolen"}
+    assert olga.post("/console/payouts/TRC20/stop", stop).status_code == 303
+    (safety,) = set(taken.pools)
     pages = [page for page in list_pages() if isinstance(page, Page) and page.pool == PoolName.SAFETY]
     assert len(pages) >= 6
     for page in pages:
         assert page.right is not None
         assert page.right not in RIGHTS[Role.MERCHANT], page.path
+        path = page.path.replace("{merchant_id:int}", str(shop.merchant_id)).replace("{chain}", "TRC20")
+        url = re.sub(r"\{\w+:int\}", "1", path)
+        for person in (seen, unseen, stranger):
+            taken.clear()
+            assert person.post(url, stop).status_code in {303, 403, 404}, url
+            assert taken.pools, url
+            assert safety not in taken.pools, url
+
+
+def test_an_operator_whose_session_is_not_known_here_acts_over_the_same_connections(
+    people: People, taken: TakenConnections
+) -> None:
+    olga, otto = known(people.signed_in("operator")), people.signed_in("operator")
+    stop = {"reason": "a key was stolen"}
+    taken.clear()
+    assert olga.post("/console/payouts/TRC20/stop", stop).status_code == 303
+    (safety,) = set(taken.pools)
+    taken.clear()
+    assert otto.post("/console/payouts/TRC20/stop", stop).status_code == 303
+    assert taken.pools[-1] is safety
+    assert [is_stranger(owner) for owner in taken.owners] == [True, False]
+
+
+def test_a_merchants_person_with_many_requests_under_way_is_refused_at_acts_of_safety_too(
+    platform: Platform, people: People, shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ann = people.signed_in("merchant", shop.merchant_id)
+    monkeypatch.setattr(turns, "MAX_UNDER_WAY", 2)
+    # Her session is not known here at first: her requests are hers nevertheless.
+    with waiting_pages(platform, "sub_user", [lambda: ann.get(SEARCH)] * 2, waiting=2):
+        for path in ("/console/payouts/TRC20/stop", "/console/safety/stop-all"):
+            assert ann.post(path, {"reason": "mine"}).status_code == 503
+        assert ann.get(ACCOUNT).status_code == 503
+        assert people.again(ann).get(ACCOUNT).status_code == 503
+    ann.page(ACCOUNT)
+
+
+def test_who_signs_in_is_no_stranger_afterwards(people: People, taken: TakenConnections) -> None:
+    olga = people.newcomer()
+    assert olga.enrol().status_code == 200
+    taken.clear()
+    assert olga.get(ACCOUNT).status_code in {200, 303}
+    assert olga.operator is not None
+    assert set(taken.owners) == {person_of_platform(olga.operator.operator_id)}

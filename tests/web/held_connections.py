@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from typing import Any, LiteralString
 
 import httpx
@@ -12,6 +12,8 @@ from tests.journeys.conftest import Platform
 from tests.waits import wait_until
 
 from merchant_wallet.base import db
+from merchant_wallet.base.fair_places import SERVICE
+from merchant_wallet.base.fair_queue import Owner
 from merchant_wallet.web import connections
 from merchant_wallet.web.connections import Connections
 
@@ -76,6 +78,35 @@ class HeldConnections:
             return run(*arguments, **values)
 
         self._patch.setattr(place, work, run_noted)
+
+
+class TakenConnections:
+    """Records who takes a connection, and of which pool."""
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self.owners: list[Owner] = []
+        self.pools: list[Connections] = []
+        take = Connections.take
+
+        def take_noted(
+            pool: Connections, owner: Owner = SERVICE
+        ) -> AbstractAsyncContextManager[AsyncConnection[Any]]:
+            self.owners.append(owner)
+            self.pools.append(pool)
+            return take(pool, owner)
+
+        patch.setattr(Connections, "take", take_noted)
+
+    def clear(self) -> None:
+        """Forget what was taken so far."""
+        self.owners.clear()
+        self.pools.clear()
+
+
+@pytest.fixture
+def taken(monkeypatch: pytest.MonkeyPatch) -> TakenConnections:
+    """Who takes connections of the pages during a test."""
+    return TakenConnections(monkeypatch)
 
 
 @pytest.fixture

@@ -9,6 +9,8 @@ from merchant_wallet.web.turns import (
     STRANGERS,
     TooManyRequests,
     Turns,
+    is_of_platform,
+    is_stranger,
     person_of_merchant,
     person_of_platform,
 )
@@ -39,6 +41,20 @@ def test_the_session_that_was_unused_longest_is_forgotten_first(monkeypatch: pyt
     assert [known.find(token, "")[0] == STRANGERS for token in "abc"] == [False, True, False]
 
 
+def test_an_ended_session_has_no_person() -> None:
+    known = Turns()
+    known.note("token", person_of_platform(1))
+    known.forget("token")
+    known.forget("never seen")
+    assert is_stranger(known.find("token", "192.0.2.7"))
+
+
+def test_only_the_platform_s_people_are_known_as_such() -> None:
+    assert is_of_platform(person_of_platform(1))
+    for owner in (person_of_merchant(1, 1), Turns().find("", "192.0.2.7"), Turns().find("", "operator 1")):
+        assert not is_of_platform(owner)
+
+
 def test_a_person_has_so_many_requests_under_way_however_many_sessions_it_has(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -47,10 +63,19 @@ def test_a_person_has_so_many_requests_under_way_however_many_sessions_it_has(
     for token in ("phone", "desk"):
         known.note(token, person_of_platform(1))
     known.note("other", person_of_platform(2))
+    phone, desk, other = (known.find(token, "") for token in ("phone", "desk", "other"))
     with ExitStack() as stack:
-        stack.enter_context(known.under_way("phone"))
-        with known.under_way("desk"), pytest.raises(TooManyRequests), known.under_way("phone"):
+        stack.enter_context(known.under_way(phone))
+        with known.under_way(desk), pytest.raises(TooManyRequests), known.under_way(phone):
             pass
-        for token in ("desk", "other", "other", "nobody", "nobody", "nobody"):
-            stack.enter_context(known.under_way(token))
+        for owner in (desk, other, other):
+            stack.enter_context(known.under_way(owner))
     assert not known._under_way
+
+
+def test_strangers_have_so_many_requests_under_way_for_each_source(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(turns, "MAX_UNDER_WAY", 1)
+    known = Turns()
+    one, same, other = known.find("a", "2001:db8::1"), known.find("b", "2001:db8::2"), known.find("", "::1")
+    with known.under_way(one), known.under_way(other), pytest.raises(TooManyRequests), known.under_way(same):
+        pass

@@ -16,7 +16,7 @@ PAGE_CELL_CONNECTIONS: Final = 2
 """The most connections of each of the two sites to an apart cell. A site has twice as many to home, so pages
 that wait for a silent cell leave half of them to all others.
 """
-SERVE_CONNECTIONS: Final = 64
+SERVE_CONNECTIONS: Final = 68
 """The most that one `serve` opens with the default `WALLET_CONNECTIONS`."""
 WORK_CONNECTIONS: Final = 55
 """The most that one `work` opens, under load."""

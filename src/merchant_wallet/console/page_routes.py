@@ -1,15 +1,17 @@
 """A page of the console as a route: what each request goes through before its page's own code and after it.
 
 Rules:
-- A request waits for its person's turn (`web.turns`).
+- A request waits for its person's turn (`web.turns`). The session of an unknown person is read before, over
+  the connections of strangers, and before the form is read.
+- The connections for acts of safety are taken only by who is known as one of the platform's people.
 - The session, the origin of a form and the page's right are checked before the page's own code runs.
 - The banner of notices and the menu's counts are read once for each whole page, after its own code.
 - A page is rendered after its connection was given back.
 - Who has a password that somebody else handed over chooses another one first.
 """
 
-from collections.abc import Awaitable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Awaitable, Mapping
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Final, TypeGuard
 from urllib.parse import quote
@@ -55,6 +57,7 @@ from merchant_wallet.web.forms import BadForm, Form, read_form
 from merchant_wallet.web.languages import N_
 from merchant_wallet.web.rate_limiter import AUTHENTICATED
 from merchant_wallet.web.responses import RenderedPage, is_part
+from merchant_wallet.web.turns import is_of_platform, is_stranger
 
 log = structlog.get_logger("pages")
 
@@ -64,21 +67,33 @@ _BEFORE_OWN_PASSWORD: Final = (OWN_PASSWORD, SIGN_OUT)
 """Allowed before a password that was handed over is changed."""
 
 
-def make_route(context: PageContext, page: Page | PublicPage) -> Route:
-    """A page as a Starlette route."""
-
-    async def serve_public(http: Request) -> Response:
-        assert isinstance(page, PublicPage)
-        return await page.handler(http, context)
+def make_public_route(context: PageContext, page: PublicPage) -> Route:
+    """A page for users who are not signed in, as a Starlette route."""
 
     async def serve(http: Request) -> Response:
-        assert isinstance(page, Page)
-        with _under_way(http, context, page):
+        return await page.handler(http, context)
+
+    return Route(page.path, serve, methods=[page.method])
+
+
+def make_route(contexts: Mapping[PoolName, PageContext], page: Page) -> Route:
+    """A page as a Starlette route. `contexts` differ in their connections."""
+
+    async def serve(http: Request) -> Response:
+        pages, token = contexts[PoolName.PAGES], http.cookies.get(COOKIE, "")
+        if token and is_stranger(owner := pages.find_owner(http, token)):
+            with pages.turns.under_way(owner):
+                await _is_signed_in(http, pages)
+        owner = pages.find_owner(http, token)
+        is_safety = page.pool == PoolName.SAFETY and is_of_platform(owner)
+        context = pages if page.pool == PoolName.SAFETY and not is_safety else contexts[page.pool]
+        # An act of safety is not counted: its person may have many pages open.
+        with nullcontext() if is_safety else context.turns.under_way(owner):
             form = await _read_page_form(http, context, page) if page.method == POST else Form([])
             request = None
             try:
                 async with (
-                    context.take_for(http, http.cookies.get(COOKIE, "")) as conn,
+                    context.take_for(http, token) as conn,
                     context.cells.open(conn) as cells,
                 ):
                     request = await open_request(
@@ -101,15 +116,7 @@ def make_route(context: PageContext, page: Page | PublicPage) -> Route:
                     raise
                 return _show_away(request, away)
 
-    endpoint = serve_public if isinstance(page, PublicPage) else serve
-    return Route(page.path, endpoint, methods=[page.method])
-
-
-def _under_way(http: Request, context: PageContext, page: Page) -> AbstractContextManager[None]:
-    """Counts the request. An act of safety is not counted: its person may have many pages open."""
-    if page.pool == PoolName.SAFETY:
-        return nullcontext()
-    return context.turns.under_way(http.cookies.get(COOKIE, ""))
+    return Route(page.path, serve, methods=[page.method])
 
 
 async def _read_page_form(http: Request, context: PageContext, page: Page) -> Form:
@@ -126,11 +133,24 @@ async def _read_page_form(http: Request, context: PageContext, page: Page) -> Fo
 
 
 async def _is_signed_in(http: Request, context: PageContext) -> bool:
+    """Whether the request has a live session. Afterwards its person is known."""
     token = http.cookies.get(COOKIE, "")
     if not token:
         return False
-    async with context.take_for(http, http.cookies.get(COOKIE, "")) as conn:
-        return await sessions.read_session(conn, token, context.clock(), extends_session=False) is not None
+    async with context.take_for(http, token) as conn:
+        return await _read_session(context, conn, token, extends_session=False) is not None
+
+
+async def _read_session(
+    context: PageContext, conn: Connection, token: str, *, extends_session: bool
+) -> sessions.Session | None:
+    """The live session of a token. Its person's turn is known afterwards."""
+    session = await sessions.read_session(conn, token, context.clock(), extends_session=extends_session)
+    if session is None:
+        context.turns.forget(token)
+    else:
+        context.turns.note(token, find_owner(session.operator))
+    return session
 
 
 def _check(request: ConsoleRequest, page: Page) -> Response | None:
@@ -202,14 +222,11 @@ async def open_request(
 ) -> ConsoleRequest | None:
     """The request of a user who is signed in with both factors, or None."""
     token, at_ms = http.cookies.get(COOKIE, ""), context.clock()
-    session = (
-        await sessions.read_session(conn, token, at_ms, extends_session=extends_session) if token else None
-    )
+    session = await _read_session(context, conn, token, extends_session=extends_session) if token else None
     if session is None:
         return None
     http.scope[AUTHENTICATED] = True
     operator = session.operator
-    context.turns.note(token, find_owner(operator))
     named = {"merchant_id": http.path_params.get("merchant_id", operator.merchant_id)}
     bind_contextvars(operator=operator.name, **{key: value for key, value in named.items() if value})
     return ConsoleRequest(

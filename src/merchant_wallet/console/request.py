@@ -223,7 +223,8 @@ class Work:
 class PoolName(StrEnum):
     """The connections that a page uses.
 
-    SAFETY: an act of the platform's people that stops or limits something. No other page keeps it waiting.
+    SAFETY: an act that stops or limits something. Only a person who is known as one of the platform's people
+    takes them; anybody else uses the connections of PAGES. No other page keeps such an act waiting.
     PASSWORDS: passwords are hashed meanwhile. There are few connections, and no other page uses them.
     """
 
@@ -257,12 +258,13 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class PublicPage:
-    """One URL for users who are not signed in yet. Nothing is checked before its handler runs."""
+    """One URL for users who are not signed in yet. Nothing is checked before its handler runs, which uses the
+    connections of PASSWORDS.
+    """
 
     path: str
     handler: PublicHandler
     method: str = GET
-    pool: PoolName = PoolName.PASSWORDS
 
 
 def read_id(request: ConsoleRequest, name: str) -> int:

@@ -50,7 +50,7 @@ from merchant_wallet.console import (
     withdrawals,
 )
 from merchant_wallet.console.inbox_cache import close_cache
-from merchant_wallet.console.page_routes import make_route
+from merchant_wallet.console.page_routes import make_public_route, make_route
 from merchant_wallet.console.request import Page, PoolName, PublicPage
 from merchant_wallet.console.session_cookie import COOKIE
 from merchant_wallet.console.verifier import close_verifier
@@ -125,7 +125,13 @@ def build_site(context: PageContext) -> Site:
         PoolName.PASSWORDS: Connections(context.database_url, PASSWORD_CONNECTIONS),
     }
     contexts = {name: replace(context, connections=pool) for name, pool in pools.items()}
-    routes = [make_route(contexts[page.pool], page) for page in list_pages()]
+    for_signing_in = replace(contexts[PoolName.PASSWORDS], strangers=pools[PoolName.PASSWORDS])
+    routes = [
+        make_public_route(for_signing_in, page)
+        if isinstance(page, PublicPage)
+        else make_route(contexts, page)
+        for page in list_pages()
+    ]
     closers = (
         partial(close_verifier, context),
         partial(close_cache, context),

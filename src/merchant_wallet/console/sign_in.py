@@ -26,6 +26,7 @@ from merchant_wallet.console.request import (
     ConsoleRequest,
     Page,
     PublicPage,
+    find_owner,
 )
 from merchant_wallet.console.return_path import SIGN_IN, read_return_path
 from merchant_wallet.console.session_cookie import COOKIE, clear_session_cookie
@@ -314,6 +315,7 @@ async def _open_session(
             source=source[:64] or "unknown",
             at_ms=at_ms,
         )
+    context.turns.note(token, find_owner(who))
     return token, failed
 
 

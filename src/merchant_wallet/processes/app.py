@@ -39,7 +39,7 @@ from merchant_wallet.processes.routes import build_endpoints, build_routes
 from merchant_wallet.sub_users.links import LINK_KEY, make_link_token
 from merchant_wallet.web import client, documentation, reference, static
 from merchant_wallet.web.cells import CellPools
-from merchant_wallet.web.connections import Connections
+from merchant_wallet.web.connections import PAGE_CONNECTIONS, STRANGER_PLACES, Connections
 from merchant_wallet.web.context import PageContext
 from merchant_wallet.web.rate_limiter import PageRateLimiter
 from merchant_wallet.web.responses import Responses
@@ -202,6 +202,7 @@ async def open_web(
         consoles = replace(
             context,
             connections=_open_connections(base, stack),
+            strangers=_open_connections(base, stack, STRANGER_PLACES),
             turns=Turns(),
             cells=_open_cells(base, stack),
         )
@@ -239,8 +240,8 @@ async def _cancel(task: asyncio.Task[None]) -> None:
     await asyncio.gather(task, return_exceptions=True)
 
 
-def _open_connections(base: Base, stack: AsyncExitStack) -> Connections:
-    connections = Connections(base.url)
+def _open_connections(base: Base, stack: AsyncExitStack, limit: int = PAGE_CONNECTIONS) -> Connections:
+    connections = Connections(base.url, limit)
     stack.push_async_callback(connections.close)
     return connections
 
@@ -266,6 +267,7 @@ def _make_page_context(
         database_url=base.url,
         keyring=base.keyring,
         connections=_open_connections(base, stack),
+        strangers=_open_connections(base, stack, STRANGER_PLACES),
         turns=Turns(),
         cells=_open_cells(base, stack),
         responses=Responses(

@@ -5,6 +5,8 @@ again while it is valid: chat programs fetch links before people do. A HEAD requ
 to an invalid link does not tell whether the wallet exists.
 """
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from http.cookies import SimpleCookie
 from typing import Final
 
@@ -12,6 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from merchant_wallet.base.fair_queue import Owner
 from merchant_wallet.merchants.brand import Brand, read_brand
 from merchant_wallet.sub_users import sessions
 from merchant_wallet.sub_users.activity import WalletShown, read_wallet
@@ -21,6 +24,7 @@ from merchant_wallet.wallet_site.request import COOKIE, HOME, Connection, Wallet
 from merchant_wallet.wallet_site.start import START_AGE_S, START_COOKIE, make_start_token
 from merchant_wallet.web.context import PageContext
 from merchant_wallet.web.languages import N_
+from merchant_wallet.web.turns import person_of_merchant
 
 LINK_PATH: Final = "/w/{token}"
 SIGNED_OUT: Final = "/wallet/left"
@@ -41,7 +45,8 @@ def make_link_route(context: PageContext) -> Route:
             return _refuse(request, context, 410, known)
         except ValueError:
             return _refuse(request, context, 404)
-        async with context.take_for(request) as home, context.cells.open(home) as cells:
+        person = person_of_merchant(link.merchant_id, link.user_id)
+        async with _take_as(context, person) as home, context.cells.open(home) as cells:
             conn = await cells.of(link.merchant_id)
             wallet = await read_wallet(conn, link.merchant_id, link.user_id)
             if wallet is None:
@@ -82,6 +87,14 @@ async def sign_out(request: WalletRequest, conn: Connection) -> Response:
     return response
 
 
+@asynccontextmanager
+async def _take_as(context: PageContext, person: Owner) -> AsyncIterator[Connection]:
+    """A connection for the person whom a genuine link names. Raises TooManyRequests."""
+    with context.turns.under_way(person):
+        async with context.connections.take(person) as home:
+            yield home
+
+
 async def _open(
     request: Request,
     context: PageContext,
@@ -94,6 +107,7 @@ async def _open(
     token = await sessions.open_session(
         conn, wallet.merchant_id, wallet.user_id, context.clock(), frame=framed, link_ms=link_ms
     )
+    context.turns.note(token, person_of_merchant(wallet.merchant_id, wallet.user_id))
     _set_cookie(response, COOKIE, token, wallet, secure=context.responses.secure)
     start = make_start_token(context, wallet.merchant_id)
     _set_cookie(response, START_COOKIE, start, wallet, secure=context.responses.secure, age_s=START_AGE_S)

@@ -33,7 +33,7 @@ from merchant_wallet.web.forms import Form, read_form
 from merchant_wallet.web.languages import N_, translate
 from merchant_wallet.web.rate_limiter import AUTHENTICATED
 from merchant_wallet.web.responses import is_part
-from merchant_wallet.web.turns import person_of_merchant
+from merchant_wallet.web.turns import is_stranger, person_of_merchant
 
 Connection = AsyncConnection[Any]
 
@@ -142,7 +142,10 @@ def make_route(context: PageContext, page: Page) -> Route:
 
     async def serve(http: Request) -> Response:
         token = http.cookies.get(COOKIE, "")
-        with context.turns.under_way(token):
+        if token and is_stranger(owner := context.find_owner(http, token)):
+            with context.turns.under_way(owner):
+                await _note_person(http, context)
+        with context.turns.under_way(context.find_owner(http, token)):
             form = await read_form(http) if page.method == POST else Form([])
             extends = page.extends_session and NEWEST not in http.query_params
             async with context.take_for(http, token) as home, context.cells.open(home) as cells:
@@ -157,6 +160,16 @@ def make_route(context: PageContext, page: Page) -> Route:
                 return await page.handler(request, cell)
 
     return Route(page.path, serve, methods=[page.method])
+
+
+async def _note_person(http: Request, context: PageContext) -> None:
+    """Read the session of a request whose person is not known here."""
+    token = http.cookies.get(COOKIE, "")
+    async with context.take_for(http, token) as home, context.cells.open(home) as cells:
+        if (cell := await find_cell(http, cells)) is not None:
+            session = await sessions.read_session(cell, token, context.clock(), extends_session=False)
+            if session is not None:
+                context.turns.note(token, person_of_merchant(session.merchant_id, session.user_id))
 
 
 async def find_cell(http: Request, cells: PageCells) -> Connection | None:
@@ -179,6 +192,7 @@ async def open_request(
     session = await sessions.read_session(cell, token, at_ms, extends_session=extends_session)
     wallet = await read_wallet(cell, session.merchant_id, session.user_id) if session is not None else None
     if wallet is None:
+        context.turns.forget(token)
         return None
     http.scope[AUTHENTICATED] = True
     context.turns.note(token, person_of_merchant(wallet.merchant_id, wallet.user_id))

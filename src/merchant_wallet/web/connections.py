@@ -2,7 +2,8 @@
 
 Rules:
 - Pages have their own connections. They never use those of the operations.
-- People take turns (`base.fair_places`), so one person's requests do not keep others waiting.
+- People take turns (`base.fair_places`), so one person's requests do not keep others waiting. Requests of
+  which nobody knows the person take none of their connections.
 - A page's query runs for at most `STATEMENT_TIMEOUT_MS`. It waits for a lock for at most `LOCK_TIMEOUT_MS`.
   So a book whose lock is held can't keep the connections from other merchants' pages.
 - A connection is not used again after an error.
@@ -23,6 +24,9 @@ from merchant_wallet.base.pool import Pool, PoolBusy, is_idle
 STATEMENT_TIMEOUT_MS: Final = 10_000
 LOCK_TIMEOUT_MS: Final = 3_000
 TAKE_TIMEOUT_S: Final = 5.0
+PAGE_CONNECTIONS: Final = 4
+STRANGER_PLACES: Final = 3
+"""Strangers are one group, which never holds all places. So they open two connections."""
 
 
 class Away(db.TransientError):
@@ -32,7 +36,7 @@ class Away(db.TransientError):
 class Connections:
     """At most `limit` connections, each for one request at a time."""
 
-    def __init__(self, url: str, limit: int = 4) -> None:
+    def __init__(self, url: str, limit: int = PAGE_CONNECTIONS) -> None:
         self._url = url
         self._places = FairPlaces(limit)
         self._pool = Pool(self._open, limit, is_usable=is_idle)

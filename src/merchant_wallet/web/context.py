@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from psycopg import AsyncConnection
 from starlette.requests import Request
 
+from merchant_wallet.base.fair_queue import Owner
 from merchant_wallet.base.settings import Settings
 from merchant_wallet.base.siblings import Siblings
 from merchant_wallet.base.source_addresses import Network
@@ -24,18 +25,22 @@ from merchant_wallet.web.client import Client, read_client
 from merchant_wallet.web.connections import Connections
 from merchant_wallet.web.rate_limiter import PageRateLimiter
 from merchant_wallet.web.responses import Responses
-from merchant_wallet.web.turns import Turns
+from merchant_wallet.web.turns import Turns, is_stranger
 
 
 @dataclass(frozen=True, slots=True)
 class PageContext:
-    """See the module. `public_url` is the pages' address for people. `clock` returns the time in ms."""
+    """See the module. `public_url` is the pages' address for people. `clock` returns the time in ms.
+
+    `strangers` are the connections for requests of which nobody here knows the person.
+    """
 
     settings: Settings
     public_url: str
     database_url: str
     keyring: Keyring
     connections: Connections
+    strangers: Connections
     turns: Turns
     cells: CellPools
     responses: Responses
@@ -55,7 +60,12 @@ class PageContext:
 
     def take_for(self, request: Request, token: str = "") -> AbstractAsyncContextManager[AsyncConnection]:
         """A connection for a request, when it is the turn of the person whose session has this token."""
-        return self.connections.take(self.turns.find(token, self.client(request).source))
+        owner = self.find_owner(request, token)
+        return (self.strangers if is_stranger(owner) else self.connections).take(owner)
+
+    def find_owner(self, request: Request, token: str = "") -> Owner:
+        """Whose turn a request with this session's token waits for."""
+        return self.turns.find(token, self.client(request).source)
 
     def client(self, request: Request, kept_language: str | None = None) -> Client:
         """The client of a request."""

@@ -2,11 +2,13 @@
 
 Rules:
 - The turn is a person's. A merchant is a group of its people; each of the platform's people is a group alone.
-- A session's person is known from the session's last request here. Before that, and without a session, the
-  request belongs to the group of strangers, in which source addresses take turns.
+- A session's person is known here from the moment it was opened or first read. Before that, and without a
+  session, the request belongs to the group of strangers, in which source addresses take turns.
+- Strangers have connections of their own. A page reads an unknown session over one of them, and then waits
+  for a connection as the session's person.
 - The turn decides only who waits for whom. It gives no right.
-- A known person has at most `MAX_UNDER_WAY` requests under way. Any more are refused at once, before their
-  body is read.
+- A person, or a source of strangers, has at most `MAX_UNDER_WAY` requests under way. Any more are refused at
+  once, before their body is read.
 """
 
 import hashlib
@@ -24,10 +26,11 @@ MAX_UNDER_WAY: Final = 24
 MAX_SESSIONS: Final = 4096
 """How many sessions are remembered with their person."""
 STRANGERS: Final = "strangers"
+_PLATFORM: Final = "operator "
 
 
 class TooManyRequests(TransientError):
-    """The person has as many requests under way as a person may have."""
+    """The person, or the source, has as many requests under way as it may have."""
 
 
 class Turns:
@@ -51,22 +54,22 @@ class Turns:
         if len(self._people) > MAX_SESSIONS:
             self._people.popitem(last=False)
 
+    def forget(self, token: str) -> None:
+        """The session has ended."""
+        self._people.pop(_hash(token), None)
+
     @contextmanager
-    def under_way(self, token: str) -> Iterator[None]:
-        """Count a request of a known person until its answer is ready. Raises TooManyRequests."""
-        person = self._people.get(_hash(token))
-        if person is None:
-            yield
-            return
-        if self._under_way[person] >= MAX_UNDER_WAY:
-            raise TooManyRequests("the person has too many requests under way")
-        self._under_way[person] += 1
+    def under_way(self, owner: Owner) -> Iterator[None]:
+        """Count a request of a person or a stranger until its answer is ready. Raises TooManyRequests."""
+        if self._under_way[owner] >= MAX_UNDER_WAY:
+            raise TooManyRequests("the person or the source has too many requests under way")
+        self._under_way[owner] += 1
         try:
             yield
         finally:
-            self._under_way[person] -= 1
-            if not self._under_way[person]:
-                del self._under_way[person]
+            self._under_way[owner] -= 1
+            if not self._under_way[owner]:
+                del self._under_way[owner]
 
 
 def person_of_merchant(merchant_id: int, person_id: int) -> Owner:
@@ -76,7 +79,17 @@ def person_of_merchant(merchant_id: int, person_id: int) -> Owner:
 
 def person_of_platform(operator_id: int) -> Owner:
     """One of the platform's people."""
-    return f"operator {operator_id}", ""
+    return f"{_PLATFORM}{operator_id}", ""
+
+
+def is_stranger(owner: Owner) -> bool:
+    """Whether nobody here knows whose request it is."""
+    return owner[0] == STRANGERS
+
+
+def is_of_platform(owner: Owner) -> bool:
+    """Whether a person is known here as one of the platform's people."""
+    return owner[0].startswith(_PLATFORM)
 
 
 def _hash(token: str) -> bytes:
