@@ -180,7 +180,7 @@ def test_a_pin_that_was_set_or_reset_counts_for_the_next_debit(database_url: str
             await pins.set_first(connection, *at, PIN, now_ms(), source="test")
             assert await debit("d2") == 200
             await cache_again(shop, book)
-            await pins.reset(connection, shop.merchant_id, ALICE, now_ms())
+            await pins.reset(connection, shop.merchant_id, ALICE, now_ms)
             assert await debit("d3") == refused
         await book.close()
 

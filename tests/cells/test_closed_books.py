@@ -111,7 +111,7 @@ CHANGES: Final[dict[str, Callable[[Connection, Shop], Awaitable[object]]]] = {
         cell, shop.merchant_id, shop.alice_id, PIN, 1, source="test"
     ),
     "PIN asked for": lambda cell, shop: pins.check(cell, shop.merchant_id, shop.alice_id, PIN, 1),
-    "PIN removed": lambda cell, shop: pins.reset(cell, shop.merchant_id, ALICE, 1),
+    "PIN removed": lambda cell, shop: pins.reset(cell, shop.merchant_id, ALICE, lambda: 1),
     "name": lambda cell, shop: profile.rename(cell, shop.merchant_id, shop.alice_id, "Alice"),
     "language": lambda cell, shop: profile.set_language(cell, shop.merchant_id, shop.alice_id, "en"),
     "sign-in": _sign_in,

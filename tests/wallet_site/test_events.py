@@ -138,7 +138,7 @@ def test_an_open_page_gets_nothing_more_once_its_session_is_over(
             assert browser.send("/wallet/leave").status_code == 303
         elif how == "PIN reset":
             shop.platform.operate(
-                lambda conn: pins.reset(conn, shop.merchant_id, "alice", shop.platform.clock())
+                lambda conn: pins.reset(conn, shop.merchant_id, "alice", shop.platform.clock)
             )
         else:
             shop.platform.rows(
