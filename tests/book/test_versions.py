@@ -74,6 +74,7 @@ NO_RULE: Final = {
     "merchants/cells/book_fence.sql take_up_copy": "the book is closed here; opening gives it a new version",
     "merchants/cells/book_fence.sql lock_copy": "as above",
     "merchants/cells/book_fence.sql write_settings_version": "as above",
+    "merchants/cells/book_placement.sql raise_version": "no rule judges the steps of a move",
     "merchants/cells/book_placement.sql begin_anew": "there is no book",
     "merchants/cells/book_placement.sql write_place": "it says where the book is; other copies are closed",
     "merchants/cells/lost_merchants.sql insert_merchant": "its settings are carried under a new version",
