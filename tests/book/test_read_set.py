@@ -89,7 +89,11 @@ NAMED: list[tuple[Command, ReadSet]] = [
 
 
 def test_every_command_is_listed_here() -> None:
-    assert {type(command) for command, _ in NAMED} == every_command()
+    # It refuses where there is no adjustment to find, and reads what `Adjust` reads.
+    values = (KFB, 1, "a gift", "ann", "anna")
+    found, made = c.FindAdjustment(*values), c.Adjust(*values)
+    assert read_set_of([Submission(found)]) == read_set_of([Submission(made)])
+    assert {type(command) for command, _ in NAMED} | {type(found)} == every_command()
 
 
 @each_row(("command", "read_set"), NAMED, ids=lambda value: type(value).__name__)

@@ -270,7 +270,13 @@ def test_doctor_says_of_each_cell_whether_it_is_well(wallet: Wallet) -> None:
 
 
 WRONG = (
-    ("east", "cell_state", "update {} set version = 2", "closed, or it has moved", "WALLET_CELL_URLS"),
+    (
+        "east",
+        "cell_state",
+        "update {} set version = 2",
+        "closed or moved; home knows version 1",
+        "accept-rollback",
+    ),
     ("east", "cell_state", "update {} set is_open = false", "closed, or it has moved", "WALLET_CELL_URLS"),
     ("east", "schema_migration", "delete from {} where version > 40", "missing migrations", "migrate"),
     ("east", "reference_state", "update {} set checked_ms = 0", "copies of rates are", "start `work`"),

@@ -59,7 +59,7 @@ ONE_DOOR: Final = {
     " cell.move.undo cell.restore_place deposits.simulate fees.withdraw keys.create keys.derive keys.import"
     " merchant.bring_back merchant.move.begin merchant.move.begin_anew merchant.move.drop_old"
     " merchant.move.restore merchant.move.switch merchant.move.take_back merchant.move.undo month.prepare"
-    " rollback.accept",
+    " rollback.accept xpub_pool.drop_lost",
     "console": "adjustment.accept adjustment.carry_out adjustment.propose adjustment.refuse"
     " adjustment.withdraw callback.test merchant.end_old_secret operator.change_password"
     " operator.confirm_email operator.end_session operator.escalation operator.notifications"
@@ -229,7 +229,8 @@ class TwoPeople(Terminal):
         if not self.was_proposed:
             return terminal
         proposal = {"proposalNo": told["proposalNo"]}
-        if step.action in ASKED:
+        # A worker reaches the cell of a sub-user after two people have agreed.
+        if step.action in ASKED or step.action == "sub_user.set":
             who = {"actNo": told["actNo"], "askedBy": self.owner_actor}
             return Told("worker", "worker", {**terminal.facts, **proposal, **who})
         return Told(self.owner_actor, SOURCE, {**terminal.facts, **proposal, "proposedBy": find_actor()})

@@ -38,7 +38,7 @@ class FailingChain(EvmLikeFake):
 @pytest.mark.parametrize("action", ["judge", "broadcast"])
 @pytest.mark.parametrize(
     ("error", "obstacle"),
-    [(BLOCKED, ("node", APART)), (UNPAYABLE, ("fault", f"Unpayable: {UNPAYABLE}"))],
+    [(BLOCKED, ("node", APART)), (UNPAYABLE, ("fault", str(UNPAYABLE)))],
     ids=["blocked", "unpayable"],
 )
 def test_an_order_waits_with_its_late_obstacle_and_is_paid_once_it_is_gone(
