@@ -291,7 +291,9 @@ def test_home_restored_to_before_a_move_finds_the_cell_by_its_old_place(
         wallet.credit("Shop", "USDT", "5")
         scene.restore(before)
         assert scene.work() == ["home"]
-        [cell] = wallet.ask(*ACCEPT)["cells"]
+        # The restored home knows no server of that name, and its owner's password goes to no other.
+        assert "--cell-url east=URL" in wallet.refuse(*ACCEPT)
+        [cell] = wallet.ask(*ACCEPT, "--cell-url", f"east={places.new}")["cells"]
         assert (cell["name"], cell["address"]) == ("east", strip_identity(places.new))
         wallet.credit("Shop", "USDT", "7")
         assert wallet.balance("Shop", "merchant:USDT") == "112"
