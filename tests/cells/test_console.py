@@ -15,6 +15,7 @@ from tests.journeys.conftest import Platform, running
 from tests.waits import wait_until
 
 from merchant_wallet.base.db import connect_sync
+from merchant_wallet.web.cells import CellPools
 
 AWAY = "Away now: cell far"
 LISTS = (
@@ -62,6 +63,21 @@ def people(platform: Platform) -> Iterator[People]:
 @pytest.fixture
 def owner(people: People) -> ConsoleUser:
     return people.signed_in("owner")
+
+
+def test_a_page_holds_one_connection_of_a_cell_at_a_time(
+    layout: Layout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(CellPools.__init__, "__defaults__", (1,))
+    with running(layout.url, tmp_path) as platform:
+        _, far = open_shops(platform, layout)
+        people = People(platform)
+        owner = people.signed_in("owner")
+        page = owner.page(f"/console/withdrawals/{far.order_id}")
+        # The menu counts what waits in the same cell.
+        assert "some could not be read" not in page
+        assert AWAY not in owner.page("/console/withdrawals/all")
+        people.leave()
 
 
 def _read_pages(person: ConsoleUser, one: CellShop) -> dict[str, str]:

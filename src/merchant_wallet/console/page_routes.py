@@ -92,25 +92,26 @@ def make_route(contexts: Mapping[PoolName, PageContext], page: Page) -> Route:
             form = await _read_page_form(http, context, page) if page.method == POST else Form([])
             request = None
             try:
-                async with (
-                    context.take_for(http, token) as conn,
-                    context.cells.open(conn) as cells,
-                ):
-                    request = await open_request(
-                        http, context, conn, cells, form, extends_session=page.extends_session
-                    )
-                    if request is None:
-                        return await send_to_sign_in(http, context, conn, form, keeps_form=page.keeps_form)
-                    if (refusal := _check(request, page)) is not None:
-                        return refusal
+                async with context.take_for(http, token) as conn:
+                    async with context.cells.open(conn) as cells:
+                        request = await open_request(
+                            http, context, conn, cells, form, extends_session=page.extends_session
+                        )
+                        if request is None:
+                            return await send_to_sign_in(
+                                http, context, conn, form, keeps_form=page.keeps_form
+                            )
+                        if (refusal := _check(request, page)) is not None:
+                            return refusal
+                        if not isinstance(page.handler, Work):
+                            response = await _answer(request, page, page.handler(request, conn))
                     if not isinstance(page.handler, Work):
-                        response = await _answer(request, page, page.handler(request, conn))
                         return await _complete(request, conn, response)
                 response = await _answer(request, page, page.handler.handler(request))
                 if not _is_whole(response, request):
                     return response
-                async with request.connect() as (present, conn):
-                    return await _complete(present, conn, response)
+                async with context.connections.take(request.owner) as conn:
+                    return await _complete(request, conn, response)
             except CellAway as away:
                 if request is None or request.merchant_id is not None or is_part(http):
                     raise
@@ -175,19 +176,24 @@ async def _answer(request: ConsoleRequest, page: Page, answer: Awaitable[Respons
 
 
 async def _complete(request: ConsoleRequest, conn: Connection, response: Response) -> Response:
-    """The answer. A whole page gets its banner and the counts of the menu."""
+    """The answer. A whole page gets its banner and the counts of the menu.
+
+    The page has given its connections to cells back: who holds one must not wait for another.
+    """
     if not _is_whole(response, request):
         return response
     try:
         waiting = await count_waiting(request.context, conn, request.operator)
-        banner = await read_banner(conn, request.cells, request.merchant_id)
+        async with request.context.cells.open(conn) as cells:
+            banner = await read_banner(conn, cells, request.merchant_id)
     except (psycopg.Error, TransientError) as error:
         if request.http.method != POST:
             raise
         # The form has taken effect, and its answer may show a secret that nobody sees again.
         log.warning("page without banner", path=request.http.url.path, reason=str(error))
         return response
-    response.values |= request.frame(str(response.values["active"]), banner, waiting)
+    response.values |= request.frame(response.values["active"], banner, waiting)
+    response.values["away"] = sorted({*response.values["away"], *cells.away})
     return response
 
 

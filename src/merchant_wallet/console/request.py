@@ -147,6 +147,7 @@ class ConsoleRequest:
         shown = {
             **self._common(),
             "active": active,
+            "away": self.cells.away,
             "brings_count": False,
             "flash_message": self.flash_message,
             **values,
@@ -166,7 +167,6 @@ class ConsoleRequest:
             MENU: list_entries(self.operator, waiting),
             "inbox_count": waiting,
             "banner": banner.for_page(active),
-            "away": self.cells.away,
         }
 
     def part(

@@ -8,7 +8,7 @@ Rules:
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -61,7 +61,7 @@ class RenderedPage(RenderedLate):
     def __init__(
         self,
         render: Callable[[Mapping[str, object]], str],
-        values: dict[str, object],
+        values: dict[str, Any],
         status: int,
         headers: Mapping[str, str],
     ) -> None:
