@@ -15,6 +15,8 @@ from tests.journeys.conftest import Platform, running
 from tests.waits import wait_until
 
 from merchant_wallet.base.db import connect_sync
+from merchant_wallet.reporting import cells as reporting_cells
+from merchant_wallet.reporting.cells import Patience
 from merchant_wallet.web.cells import CellPools
 
 AWAY = "Away now: cell far"
@@ -126,8 +128,9 @@ def test_lists_show_the_merchants_of_all_cells(
 
 
 def test_finance_pages_leave_out_what_needs_every_book_once_while_books_move(
-    platform: Platform, layout: Layout, owner: ConsoleUser
+    platform: Platform, layout: Layout, owner: ConsoleUser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(reporting_cells, "PAGE_PATIENCE", Patience(2, 0.0))
     near, _ = open_shops(platform, layout)
     near.rows(
         "insert into merchant_move"

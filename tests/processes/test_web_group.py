@@ -17,7 +17,7 @@ from tests.waits import TIMEOUT_S
 from merchant_wallet.base import restarts
 from merchant_wallet.base.config import ConfigError, load_settings
 from merchant_wallet.processes import web_group, web_member
-from merchant_wallet.processes.web_group import MAX_KILLED, POLL_S, WebGroup, open_inheritance
+from merchant_wallet.processes.web_group import MAX_KILLED, WebGroup, open_inheritance
 from merchant_wallet.processes.web_member import Member, Membership
 
 READY = "echo ready: http://127.0.0.1:1; exec sleep 600"
@@ -37,6 +37,7 @@ class Group:
         self.announced: list[str] = []
         self._commands: Iterator[str] = iter(())
         patch.setattr(restarts, "FIRST_PAUSE_S", 0.0)
+        patch.setattr(web_group, "POLL_S", 0.01)
         patch.setattr(web_member, "own_command", lambda: ["/bin/sh", "-c", next(self._commands)])
         patch.setattr(web_group, "start_member", self._start)
 
@@ -51,7 +52,7 @@ class Group:
         fds = [os.dup(fd) for fd in self.inheritance.list_fds()]
         copied = msgspec.structs.replace(self.inheritance, listening_fd=fds[0], shared_fd=fds[1])
         group = WebGroup(self.settings, self.announced.append, copied)
-        turns = iter(range(int(TIMEOUT_S / POLL_S)))
+        turns = iter(range(int(TIMEOUT_S / web_group.POLL_S)))
 
         def is_over() -> bool:
             next(turns)

@@ -87,12 +87,13 @@ def create(data: DataOption = None, as_json: JsonOption = False) -> None:
     """
     settings, (store, keys) = _open(data)
     from merchant_wallet.postgres.backups.base import create_base
+    from merchant_wallet.postgres.backups.encryption import SIGNING_KEY
     from merchant_wallet.processes.base import check_master_key
     from merchant_wallet.processes.wal_shipping import find_keyring
 
     url, keyring = _find_own(settings), find_keyring(settings)
     run(data, lambda session: check_master_key(session.conn, keyring))
-    keys = _add_signing_key(settings, keys)
+    keys = keys.with_signing_key(keyring.derive(SIGNING_KEY))
 
     progress = terminal.Progress()
 
@@ -181,7 +182,7 @@ def restore(
     settings, (store, keys) = _open(data)
     found = _read_catalogue(settings, store, system)
     base = choose_base(found, backup, to_ms)
-    keys = keys.without_authentication() if unauthenticated else _add_signing_key(settings, keys)
+    keys = _choose_keys(settings, keys, unauthenticated=unauthenticated)
     progress = terminal.Progress()
     try:
         done = restore_files(settings.data, store, keys, found, base, to_ms, progress.show)
@@ -224,7 +225,7 @@ def verify(
     to_ms = read_moment(to, "--to")
     settings, (store, keys) = _open(data)
     found = _read_catalogue(settings, store, system)
-    keys = keys.without_authentication() if unauthenticated else _add_signing_key(settings, keys)
+    keys = _choose_keys(settings, keys, unauthenticated=unauthenticated)
     document = verify_in_scratch(settings, store, keys, found, backup, to_ms, scratch)
     document["authenticated"] = not unauthenticated
     terminal.print_answer(document if as_json else _spell_losses(document), as_json)
@@ -267,11 +268,10 @@ def _open(data: Path | None) -> "tuple[Settings, tuple[Store, BackupKey]]":
     return settings, open_destination(settings)
 
 
-def _add_signing_key(settings: "Settings", keys: "BackupKey") -> "BackupKey":
-    from merchant_wallet.postgres.backups.encryption import SIGNING_KEY
-    from merchant_wallet.processes.wal_shipping import find_keyring
+def _choose_keys(settings: "Settings", keys: "BackupKey", *, unauthenticated: bool) -> "BackupKey":
+    from merchant_wallet.processes.wal_shipping import add_signing_key
 
-    return keys.with_signing_key(find_keyring(settings).derive(SIGNING_KEY))
+    return keys.without_authentication() if unauthenticated else add_signing_key(settings, keys)
 
 
 def _open_store(settings: "Settings") -> "Store":

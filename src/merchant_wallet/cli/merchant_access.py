@@ -9,7 +9,7 @@ import typer
 
 from merchant_wallet.cli import terminal
 from merchant_wallet.cli.options import DataOption, JsonOption, MerchantArgument, ProposalReasonOption
-from merchant_wallet.cli.second_person import describe_lone_change, describe_reason, print_proposed, propose
+from merchant_wallet.cli.second_person import describe_lone_change, describe_reason, print_changed, propose
 from merchant_wallet.cli.session import Session, run
 
 if TYPE_CHECKING:
@@ -75,11 +75,7 @@ def resume(
         await session.carry(merchant_id)
         return {"merchantId": merchant_id, "status": records.ACTIVE, "changed": changed}
 
-    done = run(data, act)
-    if isinstance(done, dict):
-        terminal.print_answer(done, as_json)
-    else:
-        print_proposed(done, as_json)
+    print_changed(run(data, act), as_json)
 
 
 @app.command("rotate-secret")

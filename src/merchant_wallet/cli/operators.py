@@ -14,7 +14,7 @@ from merchant_wallet.cli import operator_sessions, terminal
 from merchant_wallet.cli.failures import CANNOT_RUN, REFUSED, Failure
 from merchant_wallet.cli.operator_sessions import NameArgument
 from merchant_wallet.cli.options import DataOption, JsonOption, MerchantOption, ProposalReasonOption
-from merchant_wallet.cli.second_person import describe_lone_change, describe_reason, print_proposed, propose
+from merchant_wallet.cli.second_person import describe_lone_change, describe_reason, print_changed, propose
 from merchant_wallet.cli.session import Session, run
 
 if TYPE_CHECKING:
@@ -222,7 +222,7 @@ def enable(
 
         return await _change_or_propose(session, name, change, judge)
 
-    _print_changed(run(data, act), as_json)
+    print_changed(run(data, act), as_json)
 
 
 @app.command("set-role")
@@ -263,7 +263,7 @@ def set_role(
 
         return await _change_or_propose(session, name, change, judge)
 
-    _print_changed(run(data, act), as_json)
+    print_changed(run(data, act), as_json)
 
 
 async def _propose(
@@ -309,16 +309,9 @@ def _without_password(made: "ProposedChange", password: str | None) -> "Proposed
 
 
 def _print_new(done: "dict[str, Any] | ProposedChange", password: str | None, as_json: bool) -> None:
-    _print_changed(done, as_json)
+    print_changed(done, as_json)
     if isinstance(done, dict) and password is None:
         terminal.note(KEPT_ONCE)
-
-
-def _print_changed(done: "dict[str, Any] | ProposedChange", as_json: bool) -> None:
-    if isinstance(done, dict):
-        terminal.print_answer(done, as_json)
-    else:
-        print_proposed(done, as_json)
 
 
 async def _find_merchant(session: Session, merchant: str | None) -> int | None:

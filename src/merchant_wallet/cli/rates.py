@@ -9,7 +9,7 @@ from merchant_wallet.base.money import MAX_RATE_AGE_S, format_rate, parse_rate
 from merchant_wallet.cli import terminal
 from merchant_wallet.cli.failures import Failure
 from merchant_wallet.cli.options import DataOption, JsonOption, MerchantOption, ProposalReasonOption
-from merchant_wallet.cli.second_person import describe_lone_change, describe_reason, print_proposed, propose
+from merchant_wallet.cli.second_person import describe_lone_change, describe_reason, print_changed, propose
 from merchant_wallet.cli.session import Session, run
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def set_(
 
         return await _change(session, (direction, scope, rate_e8), set_rate, describe_proposed, reason)
 
-    _print_changed(run(data, act), as_json)
+    print_changed(run(data, act), as_json)
 
 
 @app.command()
@@ -116,7 +116,7 @@ def remove(
 
         return await _change(session, (direction, scope, None), remove_rate, describe_proposed, reason)
 
-    _print_changed(run(data, act), as_json)
+    print_changed(run(data, act), as_json)
 
 
 @app.command("list")
@@ -216,13 +216,6 @@ async def _change(
                 return made
             told = describe_lone_change(session, reason)
         return describe(await act(author.with_facts(told)))
-
-
-def _print_changed(done: "dict[str, Any] | ProposedChange", as_json: bool) -> None:
-    if isinstance(done, dict):
-        terminal.print_answer(done, as_json)
-    else:
-        print_proposed(done, as_json)
 
 
 async def _find_scope(session: Session, merchant: str | None) -> int:

@@ -158,6 +158,14 @@ def print_proposal(document: Mapping[str, Any], as_json: bool) -> None:
     terminal.print_answer(document if as_json else flatten(document), as_json)
 
 
+def print_changed(done: "dict[str, Any] | ProposedChange", as_json: bool) -> None:
+    """Print what was changed, or the proposal that was made instead."""
+    if isinstance(done, dict):
+        terminal.print_answer(done, as_json)
+    else:
+        print_proposed(done, as_json)
+
+
 def print_proposed(change: "ProposedChange", as_json: bool) -> None:
     """Print a proposal that was made instead of the change, and what to do next."""
     print_proposal(describe(change), as_json)

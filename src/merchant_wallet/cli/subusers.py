@@ -14,7 +14,7 @@ from merchant_wallet.cli.options import (
     ShortLimitOption,
     read_limit,
 )
-from merchant_wallet.cli.second_person import describe_lone_change, describe_reason, print_proposed, propose
+from merchant_wallet.cli.second_person import describe_lone_change, describe_reason, print_changed, propose
 from merchant_wallet.cli.session import Session, run
 
 if TYPE_CHECKING:
@@ -150,11 +150,7 @@ def set_(
                 )
             )
 
-    done = run(data, act)
-    if isinstance(done, dict):
-        terminal.print_answer(done, as_json)
-    else:
-        print_proposed(done, as_json)
+    print_changed(run(data, act), as_json)
 
 
 @app.command("reset-pin")

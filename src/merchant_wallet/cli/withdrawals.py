@@ -9,7 +9,6 @@ from merchant_wallet.base.user_input import parse_digits
 from merchant_wallet.cli import terminal
 from merchant_wallet.cli.failures import CANNOT_RUN, Failure
 from merchant_wallet.cli.options import BeforeOrderOption, DataOption, JsonOption, LimitOption, MerchantOption
-from merchant_wallet.cli.second_person import find_person
 from merchant_wallet.cli.session import Session, find_actor, run
 from merchant_wallet.cli.wallets import read_payout
 
@@ -261,7 +260,7 @@ async def _approve(session: Session, named: Named) -> dict[str, Any]:
     from merchant_wallet.operators import order_approvals
     from merchant_wallet.reporting import books
 
-    merchant_id, actor = await _find_book(session, named), (await find_person(session)).actor
+    merchant_id, actor = await _find_book(session, named), find_actor()
     async with session.cell(merchant_id) as cell:
         found = await books.show_withdrawal(cell, merchant_id, named.order_id)
 

@@ -142,29 +142,22 @@ def _find_later(asked: Asked, at_ms: int) -> str:
 
 async def _read_platform(request: ConsoleRequest, conn: Connection, asked: Asked) -> dict[str, Any]:
     """What only the platform's staff sees, for all books together."""
-    if asked.merchant_id is not None:
-        return {
-            "is_moving": False,
-            "solvency": (),
-            "ranked": (),
-            "ranked_more": 0,
-            "spent": None,
-            "purposes": PURPOSES,
-        }
     ranked: Sequence[movements.MerchantFees] = ()
     held: Sequence[solvency.Solvency] = ()
-    is_moving = False
-    try:
-        held = await solvency.read_solvency(conn, request.cells, request.context.chains)
-        ranked = await movements.rank_fees(request.cells, asked.period)
-    except BooksMoving:
-        is_moving = True
+    is_moving, spent = False, None
+    if asked.merchant_id is None:
+        try:
+            held = await solvency.read_solvency(conn, request.cells, request.context.chains)
+            ranked = await movements.rank_fees(request.cells, asked.period)
+        except BooksMoving:
+            is_moving = True
+        spent = await network_fees.read_coins_spent(conn, asked.period)
     return {
         "is_moving": is_moving,
         "solvency": held,
         "ranked": ranked[:MOST_MERCHANTS],
         "ranked_more": max(0, len(ranked) - MOST_MERCHANTS),
-        "spent": await network_fees.read_coins_spent(conn, asked.period),
+        "spent": spent,
         "purposes": PURPOSES,
     }
 

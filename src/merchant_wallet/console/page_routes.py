@@ -81,10 +81,11 @@ def make_route(contexts: Mapping[PoolName, PageContext], page: Page) -> Route:
 
     async def serve(http: Request) -> Response:
         pages, token = contexts[PoolName.PAGES], http.cookies.get(COOKIE, "")
-        if token and is_stranger(owner := pages.find_owner(http, token)):
+        owner = pages.find_owner(http, token)
+        if token and is_stranger(owner):
             with pages.turns.under_way(owner):
                 await _is_signed_in(http, pages)
-        owner = pages.find_owner(http, token)
+            owner = pages.find_owner(http, token)
         is_safety = page.pool == PoolName.SAFETY and is_of_platform(owner)
         context = pages if page.pool == PoolName.SAFETY and not is_safety else contexts[page.pool]
         # An act of safety is not counted: its person may have many pages open.

@@ -150,7 +150,9 @@ async def _find_chosen(request: ConsoleRequest, conn: Connection, chosen: Sequen
 
 
 async def _decide_one(request: ConsoleRequest, conn: Connection, order: OrderLine, what: str) -> Decided:
-    eligible_ms = await order_approvals.read_eligible_ms(conn, request.actor, order.merchant_id)
+    eligible_ms = 0
+    if what == APPROVE:
+        eligible_ms = await order_approvals.read_eligible_ms(conn, request.actor, order.merchant_id)
     command = _command(request, order, what, eligible_ms)
     submit = partial(request.context.submit, request_id=request.request_id)
     check = partial(_count, request, order) if what == APPROVE else hold_nothing

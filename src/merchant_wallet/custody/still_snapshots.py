@@ -42,14 +42,19 @@ async def read_moves(home: AsyncConnection[Any]) -> Moves:
     return Moves(*row)
 
 
+async def require_still(home: AsyncConnection[Any], before: Moves) -> None:
+    """Raises BooksMoved if a book was between two cells, or if a move has taken a step since `before`."""
+    if before.is_between or await read_moves(home) != before:
+        raise BooksMoved
+
+
 async def begin_still_snapshot(databases: Databases, before: Moves) -> Balances:
     """`records.begin_snapshot` with each book in one cell. `before` was read earlier. Raises BooksMoved.
 
     Home's snapshot is the last. If no move has taken a step until then, the others agree with it.
     """
     balances = await begin_snapshot(databases)
-    if before.is_between or await read_moves(databases.home) != before:
-        raise BooksMoved
+    await require_still(databases.home, before)
     return balances
 
 

@@ -51,7 +51,7 @@ async def create(
             conn, keyring, name, seed=seed, at_ms=author.at_ms, settings=settings, cell_id=cell_id
         )
         number = made.merchant.merchant_id
-        await _note_secret(conn, author, number, secret_wait_ms)
+        await staff_secrets.note_author(conn, author, number, FIRST_KEY, secret_wait_ms)
         facts = {"name": made.merchant.name, "currencyMode": currency_mode}
         await author.record(conn, CREATE, format_subject(number), number, after=facts)
     return made
@@ -103,7 +103,7 @@ async def rotate_secret(
     """Add a second live secret, and return it. Raises SecretRefused, MerchantUnknown."""
     async with conn.transaction():
         secret = await store.rotate_secret(conn, keyring, merchant_id, at_ms=author.at_ms)
-        await _note_secret(conn, author, merchant_id, secret_wait_ms)
+        await staff_secrets.note_author(conn, author, merchant_id, FIRST_KEY, secret_wait_ms)
         subject = format_subject(merchant_id)
         await author.record(conn, ROTATE_SECRET, subject, merchant_id, after={"rotated": True})
     return secret
@@ -116,11 +116,6 @@ async def retire_secret(conn: Connection, author: Author, merchant_id: int) -> i
         facts = {"retiredSecretNo": number}
         await author.record(conn, RETIRE_SECRET, format_subject(merchant_id), merchant_id, after=facts)
     return number
-
-
-async def _note_secret(conn: Connection, author: Author, merchant_id: int, wait_ms: int) -> None:
-    at_ms = author.at_ms
-    await staff_secrets.note(conn, author.actor, merchant_id, FIRST_KEY, at_ms=at_ms, wait_ms=wait_ms)
 
 
 async def _record_status(

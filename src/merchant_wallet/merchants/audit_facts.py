@@ -6,6 +6,7 @@ log, so a fact is read by the function beside the one that writes it.
 
 from typing import Any, Final
 
+from merchant_wallet.audit.records import Facts
 from merchant_wallet.merchants.records import Merchant
 from merchant_wallet.merchants.settings import SETTINGS, Setting, Value
 
@@ -23,7 +24,11 @@ def list_settings_facts(merchant: Merchant) -> dict[str, Any]:
 
 def list_changed_facts(before: Merchant, after: Merchant) -> tuple[dict[str, Any], dict[str, Any]]:
     """The settings that differ: their old and their new values."""
-    was, became = list_settings_facts(before), list_settings_facts(after)
+    return pick_changed(list_settings_facts(before), list_settings_facts(after))
+
+
+def pick_changed(was: Facts, became: Facts) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The facts that differ: their old and their new values."""
     changed = [name for name in became if became[name] != was[name]]
     return {name: was[name] for name in changed}, {name: became[name] for name in changed}
 

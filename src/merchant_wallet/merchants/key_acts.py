@@ -13,6 +13,7 @@ from typing import Any, Final
 from merchant_wallet.audit.records import Author
 from merchant_wallet.merchants import app_keys, staff_secrets
 from merchant_wallet.merchants.app_keys import AppKey, NewSecret
+from merchant_wallet.merchants.audit_facts import pick_changed
 from merchant_wallet.merchants.key_limits import KeyLimits, is_covered
 from merchant_wallet.merchants.keys import Keyring
 from merchant_wallet.merchants.store import Connection
@@ -72,7 +73,7 @@ async def add_key(
             # The merchant is locked now, so nobody changes its other keys meanwhile.
             keys = await app_keys.list_keys(conn, merchant_id, author.at_ms)
             check_new_key(limits, [key for key in keys if key.key_no != key_no])
-        await _note_secret(conn, author, merchant_id, key_no, secret_wait_ms)
+        await staff_secrets.note_author(conn, author, merchant_id, key_no, secret_wait_ms)
         await _record(conn, author, ADD, merchant_id, key_no, after={"name": name, **limits.show()})
     return made
 
@@ -86,17 +87,9 @@ async def change_key(
     """
     async with conn.transaction():
         before, after = await app_keys.change_key(conn, merchant_id, key_no, name, limits, author.at_ms)
-        was, became = _describe(before), _describe(after)
-        if changed := [fact for fact in became if was[fact] != became[fact]]:
-            await _record(
-                conn,
-                author,
-                SET,
-                merchant_id,
-                key_no,
-                before={fact: was[fact] for fact in changed},
-                after={fact: became[fact] for fact in changed},
-            )
+        was, became = pick_changed(_describe(before), _describe(after))
+        if became:
+            await _record(conn, author, SET, merchant_id, key_no, before=was, after=became)
     return after
 
 
@@ -115,7 +108,7 @@ async def roll_key(
         made = await app_keys.roll_key(
             conn, keyring, merchant_id, key_no, overlap_ms=overlap_ms, at_ms=author.at_ms
         )
-        await _note_secret(conn, author, merchant_id, key_no, secret_wait_ms)
+        await staff_secrets.note_author(conn, author, merchant_id, key_no, secret_wait_ms)
         await _record(conn, author, ROLL, merchant_id, key_no, after={"overlapMs": overlap_ms})
     return made
 
@@ -134,11 +127,6 @@ async def revoke_key(conn: Connection, author: Author, merchant_id: int, key_no:
         before, after = {"name": key.name}, {"revoked": True}
         await _record(conn, author, REVOKE, merchant_id, key_no, before=before, after=after)
     return key
-
-
-async def _note_secret(conn: Connection, author: Author, merchant_id: int, key_no: int, wait_ms: int) -> None:
-    at_ms = author.at_ms
-    await staff_secrets.note(conn, author.actor, merchant_id, key_no, at_ms=at_ms, wait_ms=wait_ms)
 
 
 def _describe(key: AppKey) -> dict[str, str]:

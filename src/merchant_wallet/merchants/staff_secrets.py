@@ -10,11 +10,17 @@ Rules:
 from pathlib import Path
 from typing import Final
 
+from merchant_wallet.audit.records import Author
 from merchant_wallet.base.db import Queries
 from merchant_wallet.merchants.store import Connection
 
 QUERIES: Final = Queries(Path(__file__).with_name("staff_secrets.sql"))
 _MERCHANT: Final = "merchant:"
+
+
+async def note_author(conn: Connection, author: Author, merchant_id: int, key_no: int, wait_ms: int) -> None:
+    """`note` that the author made a secret."""
+    await note(conn, author.actor, merchant_id, key_no, at_ms=author.at_ms, wait_ms=wait_ms)
 
 
 async def note(

@@ -120,8 +120,8 @@ async def create(
         xpubs = await _give_account(conn, seed, merchant_id)
         await _run(conn, "write_account_xpubs", {"merchant_id": merchant_id, "account_xpubs": Jsonb(xpubs)})
         own_addresses = await issue_own_addresses(conn, merchant_id, xpubs)
-        await _insert_secret(conn, keyring, merchant_id, APP, 1, app_secret, at_ms)
-        await _insert_secret(conn, keyring, merchant_id, CALLBACK, 1, callback_secret, at_ms)
+        await insert_secret(conn, keyring, merchant_id, APP, 1, app_secret, at_ms)
+        await insert_secret(conn, keyring, merchant_id, CALLBACK, 1, callback_secret, at_ms)
         range_no = await take_range(conn, merchant_id)
         if cell_id == DEFAULT_CELL_ID:
             opened_ms = max(at_ms, await read_closed_ms(conn))
@@ -254,7 +254,7 @@ async def rotate_secret(
             await _retire(conn, merchant_id, number, at_ms)
         if len(live) >= _LIVE_SECRETS:
             raise SecretRefused(f"Merchant {merchant_id} has two live secrets; retire the older one first.")
-        await _insert_secret(conn, keyring, merchant_id, APP, numbers[-1] + 1, secret, at_ms)
+        await insert_secret(conn, keyring, merchant_id, APP, numbers[-1] + 1, secret, at_ms)
         if overlap_ms == 0:
             await _retire(conn, merchant_id, live[0], at_ms)
         elif overlap_ms is not None:
@@ -305,6 +305,11 @@ async def take_address_index(conn: Connection, merchant_id: int) -> int:
 async def _give_account(conn: Connection, seed: bytes | None, merchant_id: int) -> dict[str, str]:
     if seed is None:
         return (await xpub_pool.take(conn, merchant_id)).xpubs
+    return derive_sandbox_xpubs(seed, merchant_id)
+
+
+def derive_sandbox_xpubs(seed: bytes, merchant_id: int) -> dict[str, str]:
+    """The account's extended public keys of a merchant of the sandbox, by chain family. Pure."""
     return {chain: derive_account_xpub(seed, coin, merchant_id) for chain, coin in COIN_TYPES.items()}
 
 
@@ -314,9 +319,10 @@ async def _write_status(conn: Connection, merchant_id: int, status: str) -> bool
         return await _fetch(conn, "write_status", {"merchant_id": merchant_id, "status": status}) is not None
 
 
-async def _insert_secret(
+async def insert_secret(
     conn: Connection, keyring: Keyring, merchant_id: int, purpose: str, number: int, secret: str, at_ms: int
 ) -> None:
+    """Store a merchant's secret, sealed."""
     values = {
         "merchant_id": merchant_id,
         "secret_no": number,

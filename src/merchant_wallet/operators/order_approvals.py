@@ -15,10 +15,10 @@ from typing import Final
 from merchant_wallet.base.codes import Refusal, Refused
 from merchant_wallet.base.db import Queries
 from merchant_wallet.book.outcomes import OrderRefusal
+from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.operators.records import Connection
 
 QUERIES: Final = Queries(Path(__file__).with_name("order_approvals.sql"))
-DAY_MS: Final = 86_400_000
 KEPT_DAYS: Final = 7
 DAY_LIMIT: Final = Refusal(
     42202,

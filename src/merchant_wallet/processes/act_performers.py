@@ -7,7 +7,8 @@ Rules:
 - A result has what the page shows, at most `MAX_ROWS` rows of a list.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
 from functools import partial
 
 import psycopg
@@ -15,7 +16,7 @@ from psycopg import AsyncConnection
 
 from merchant_wallet.approvals import changes
 from merchant_wallet.approvals.acts import kinds
-from merchant_wallet.approvals.acts.asked import AskedAct
+from merchant_wallet.approvals.acts.asked import PROPOSAL_NO, AskedAct
 from merchant_wallet.approvals.acts.causes import (
     CELL_AWAY,
     DECIDED,
@@ -140,16 +141,9 @@ async def _rescan_range(
 async def _decide_deposit(base: Base, running: Running, *, is_released: bool) -> Outcome:
     """Credit a held deposit, or never credit it. Asking and outcome are in the audit log already."""
     act, arguments = running.act, running.act.arguments
-    assert act.merchant_id is not None, "a deposit has a merchant"
     place = (arguments["chain"], arguments["txHash"], int(arguments["logIndex"]))
     seen = read_seen(arguments)
-    async with (
-        await base.cells.connect_home() as home,
-        home.transaction(),
-        await _connect_to_book(base, act.merchant_id) as cell,
-    ):
-        # Those who decided are held until the cell has committed.
-        await _require_deciders(home, act)
+    async with _open_decided(base, act) as (home, cell):
         hold = await screening.find_hold(home, *place)
         if hold is not None and (is_released or hold.waits_for_person):
             raise ActFailed(SCREENED)
@@ -180,12 +174,7 @@ async def _loosen_sub_user(base: Base, running: Running) -> Outcome:
     """Change a sub-user's pause or limits as two people decided."""
     act = running.act
     assert act.merchant_id is not None, "a sub-user has a merchant"
-    async with (
-        await base.cells.connect_home() as home,
-        home.transaction(),
-        await _connect_to_book(base, act.merchant_id) as cell,
-    ):
-        await _require_deciders(home, act)
+    async with _open_decided(base, act) as (_, cell):
         try:
             done = await sub_user_changes.carry_out(cell, act.merchant_id, act.arguments)
         except SubUserUnknown as unknown:
@@ -196,10 +185,26 @@ async def _loosen_sub_user(base: Base, running: Running) -> Outcome:
     return Outcome(after, after, before)
 
 
+@asynccontextmanager
+async def _open_decided(base: Base, act: AskedAct) -> AsyncIterator[tuple[AsyncConnection, AsyncConnection]]:
+    """Home and the cell of the act's book. Those who decided are held until the cell has committed.
+
+    Raises ActFailed if one of them may not any more, or if the cell is away.
+    """
+    assert act.merchant_id is not None, "what two people decided is about a merchant"
+    async with (
+        await base.cells.connect_home() as home,
+        home.transaction(),
+        await _connect_to_book(base, act.merchant_id) as cell,
+    ):
+        await _require_deciders(home, act)
+        yield home, cell
+
+
 async def _require_deciders(home: AsyncConnection, act: AskedAct) -> None:
     """Check that who asked, and who proposed if another person accepted, still may. Raises ActFailed."""
     deciders = [(act.asked_by, act.asked_ms)]
-    proposal_no = act.arguments.get("proposalNo")
+    proposal_no = act.arguments.get(PROPOSAL_NO)
     proposal = None if proposal_no is None else await changes.show(home, int(proposal_no))
     if proposal is not None:
         deciders.append((proposal.proposed_by, proposal.proposed_ms))

@@ -139,6 +139,11 @@ def find_keyring(settings: Settings) -> Keyring:
     return Keyring(settings.master_key or load_key_file(path, "master key"))
 
 
+def add_signing_key(settings: Settings, key: BackupKey) -> BackupKey:
+    """The key, which also signs for this installation. Raises ConfigError."""
+    return key.with_signing_key(find_keyring(settings).derive(SIGNING_KEY))
+
+
 def find_authenticating_key(settings: Settings) -> BackupKey | None:
     """The key that shows who made a back-up. None if its identity or the master key can't be read here.
 
@@ -150,7 +155,7 @@ def find_authenticating_key(settings: Settings) -> BackupKey | None:
         _, key = open_destination(settings)
         if not key.identities or not has_master_key(settings):
             return None
-        return key.with_signing_key(find_keyring(settings).derive(SIGNING_KEY))
+        return add_signing_key(settings, key)
     except (ConfigError, OSError) as error:
         if isinstance(error.__cause__ or error, PermissionError):
             # Another account than that of `up`.
@@ -168,7 +173,7 @@ class Loop:
 
     def __init__(self, settings: Settings, parent_fd: int) -> None:
         self._store, key = open_destination(settings)
-        self._key = key.for_sealing().with_signing_key(find_keyring(settings).derive(SIGNING_KEY))
+        self._key = add_signing_key(settings, key.for_sealing())
         self._url = settings.database_url or ""
         self._cluster = settings.data / "postgres"
         self._parent_fd = parent_fd

@@ -22,9 +22,9 @@ from merchant_wallet.base.db import TransientError, is_transient_error
 from merchant_wallet.custody.still_snapshots import (
     MAX_WAITS,
     WAIT_S,
-    BooksMoved,
     read_moves,
     repeat_while_moving,
+    require_still,
 )
 from merchant_wallet.reporting.paging import Connection, Key, Order, Page, Read, Row, merge_rows, read_page
 
@@ -81,8 +81,7 @@ async def read_still(home: Connection, read: Callable[[], Awaitable[T]], patienc
     async def read_once() -> tuple[T]:
         before = await read_moves(home)
         found = await read()
-        if before.is_between or await read_moves(home) != before:
-            raise BooksMoved
+        await require_still(home, before)
         return (found,)
 
     answered = await repeat_while_moving(read_once, patience.pause_s, patience.tries)
@@ -172,13 +171,13 @@ class Reach:
         find: Callable[[int], Awaitable[Source]],
         list_all: Callable[[], Awaitable[Sequence[Source]]],
         home: Connection | None = None,
-        patience: Patience = PAGE_PATIENCE,
+        patience: Patience | None = None,
     ) -> None:
-        """`home` says whether books move. Without it, none does."""
+        """`home` says whether books move. Without it, none does. `patience` is by default a page's."""
         self._find = find
         self._list_all = list_all
         self._watched = home
-        self._patience = patience
+        self._patience = patience or PAGE_PATIENCE
         self._away: dict[str, None] = {}
         self._misses = 0
 

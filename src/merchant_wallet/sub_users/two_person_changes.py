@@ -65,7 +65,7 @@ async def _apply(conn: Connection, change: ProposedChange, author: Author) -> Ap
         "extUserId": read_ext_user_id(change.subject),
         "before": change.before,
         "after": change.after,
-        "proposalNo": change.proposal_no,
+        asked.PROPOSAL_NO: change.proposal_no,
     }
     subject = asked.format_own_subject(change.merchant_id, change.subject)
     found = await asked.ask(conn, SET, subject, arguments, author=author, merchant_id=change.merchant_id)

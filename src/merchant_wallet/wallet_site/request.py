@@ -142,10 +142,12 @@ def make_route(context: PageContext, page: Page) -> Route:
 
     async def serve(http: Request) -> Response:
         token = http.cookies.get(COOKIE, "")
-        if token and is_stranger(owner := context.find_owner(http, token)):
+        owner = context.find_owner(http, token)
+        if token and is_stranger(owner):
             with context.turns.under_way(owner):
                 await _note_person(http, context)
-        with context.turns.under_way(context.find_owner(http, token)):
+            owner = context.find_owner(http, token)
+        with context.turns.under_way(owner):
             form = await read_form(http) if page.method == POST else Form([])
             extends = page.extends_session and NEWEST not in http.query_params
             async with context.take_for(http, token) as home, context.cells.open(home) as cells:

@@ -161,11 +161,6 @@ async def list_last(conn: Connection, *, before_no: int | None = None, limit: in
     return await _fetch(conn, "list_last", {"before_no": before, "limit": min(limit, MAX_PAGE)})
 
 
-async def list_open(conn: Connection, *, limit: int = MAX_PAGE) -> list[AskedAct]:
-    """The acts that wait or run, oldest first."""
-    return await _fetch(conn, "list_open", {"limit": min(limit, MAX_PAGE)})
-
-
 async def list_last_of(conn: Connection, subject: str, *, limit: int = 20) -> list[AskedAct]:
     """The newest acts about one subject."""
     return await _fetch(conn, "list_last_of", {"subject": subject, "limit": min(limit, MAX_PAGE)})
@@ -176,8 +171,11 @@ async def record_outcome(
 ) -> None:
     """The audit entry of an act that has ended, in the transaction that ended it."""
     action = act.kind if act.state == DONE else f"{act.kind}.{act.state}"
-    facts = {"actNo": act.act_no, "askedBy": act.asked_by, **({REASON: act.reason} if act.reason else {})}
-    facts |= {name: act.arguments[name] for name in (PROPOSAL_NO,) if name in act.arguments}
+    facts: dict[str, Any] = {"actNo": act.act_no, "askedBy": act.asked_by}
+    if act.reason:
+        facts[REASON] = act.reason
+    if PROPOSAL_NO in act.arguments:
+        facts[PROPOSAL_NO] = act.arguments[PROPOSAL_NO]
     author = Author(WORKER, WORKER, at_ms, facts)
     await author.record(conn, action, _name_subject(act), act.merchant_id, before=before, after=told)
 

@@ -25,10 +25,6 @@ select {columns} from asked_act where act_no = %(act_no)s::bigint;
 -- The newest acts, before a number.
 select {columns} from asked_act where act_no < %(before_no)s::bigint order by act_no desc limit %(limit)s::int;
 
--- name: list_open
--- The acts that wait or run, oldest first.
-select {columns} from asked_act where ended_ms is null order by act_no limit %(limit)s::int;
-
 -- name: list_last_of
 -- The newest acts about one subject.
 select {columns} from asked_act where subject = %(subject)s::text order by act_no desc limit %(limit)s::int;

@@ -51,7 +51,7 @@ class _ClaimLost(Exception):
 class Outcome(msgspec.Struct, frozen=True):
     """What an act did: `result` for the page, `before` and `told` for the audit log."""
 
-    result: dict[str, Any]
+    result: dict[str, Any] | None
     told: Facts
     before: Facts | None = None
 
@@ -151,7 +151,7 @@ class ActWorker:
     async def _carry_out(self, act: AskedAct) -> None:
         performer = self._performers[act.kind]
         if act.fence > (MAX_CLAIMS if performer.is_repeatable else 1):
-            await self._end(act, asked.FAILED, None, {"cause": LOST})
+            await self._end(act, asked.FAILED, Outcome(None, {"cause": LOST}))
             return
         running = Running(act)
         keeping = asyncio.create_task(self._keep(running))
@@ -184,17 +184,16 @@ class ActWorker:
     async def _conclude(self, act: AskedAct, performing: "asyncio.Future[Outcome]") -> None:
         error = performing.exception()
         if error is None:
-            outcome = performing.result()
-            await self._end(act, asked.DONE, outcome.result, outcome.told, outcome.before)
+            await self._end(act, asked.DONE, performing.result())
         elif isinstance(error, ActFailed):
-            await self._end(act, asked.FAILED, None, {"cause": str(error)})
+            await self._end(act, asked.FAILED, Outcome(None, {"cause": str(error)}))
         elif isinstance(error, Exception):
             log_failure(log, "asked act failed", error, act_no=act.act_no, kind=act.kind)
             if is_database_away(error):
                 # The claim lapses, and the act begins again.
                 return
             cause = f"it failed with {type(error).__name__}; the workers' log has the details"
-            await self._end(act, asked.FAILED, None, {"cause": cause})
+            await self._end(act, asked.FAILED, Outcome(None, {"cause": cause}))
         else:
             raise error
 
@@ -232,29 +231,22 @@ class ActWorker:
             values = {"act_no": act.act_no, "fence": act.fence, "until_ms": until_ms}
             await connection.execute(QUERIES["give_back"].text, values)
 
-    async def _end(
-        self,
-        act: AskedAct,
-        state: str,
-        result: dict[str, Any] | None,
-        told: Facts,
-        before: Facts | None = None,
-    ) -> None:
+    async def _end(self, act: AskedAct, state: str, outcome: Outcome) -> None:
         """The outcome and its audit entry, unless another worker has the act."""
         now = self._clock()
         values = {
             "act_no": act.act_no,
             "fence": act.fence,
             "state": state,
-            "result": None if result is None else Jsonb(result),
-            "cause": told.get("cause") if state == asked.FAILED else None,
+            "result": None if outcome.result is None else Jsonb(outcome.result),
+            "cause": outcome.told.get("cause") if state == asked.FAILED else None,
             "now_ms": now,
         }
         async with self._turn:
             connection = await self._connection.get()
             async with connection.transaction():
                 for ended in await _fetch(connection, "finish", values):
-                    await asked.record_outcome(connection, ended, told, now, before)
+                    await asked.record_outcome(connection, ended, outcome.told, now, outcome.before)
         log.info("asked act ended", act_no=act.act_no, kind=act.kind, state=state, asked_by=act.asked_by)
 
 

@@ -66,14 +66,13 @@ async def _find_mark_ahead(home: Connection, cells: ReachedCells) -> str | None:
 
 
 async def _find_book_ahead(home: Connection, cells: ReachedCells) -> str | None:
-    names = {cell_id: name for cell_id, name, _ in await _fetch(home, "list_marks")}
     for cell_id in cells.apart_ids:
         # The cell is read first, as above.
         copies = await cells.ask(cell_id, _list_copies)
         merchant_ids, move_versions = ([copy[place] for copy in copies] for place in range(2))
         values = {"merchant_ids": merchant_ids, "move_versions": move_versions}
         for merchant_id, is_known in await _fetch(home, "find_ahead", **values):
-            what = f"cell {names.get(cell_id, cell_id)} has the book of merchant {merchant_id}"
+            what = f"cell {await _find_name(home, cell_id)} has the book of merchant {merchant_id}"
             lacks = "a move of it" if is_known else "this merchant"
             return f"home was rolled back: {what}, and home does not know {lacks}"
     return None
@@ -92,7 +91,6 @@ async def _find_book_left(home: Connection, cells: ReachedCells) -> str | None:
     # Home is read first: a copy that is opened meanwhile takes on a later step.
     moved = await _fetch(home, "list_moved")
     merchant_ids, cell_ids, move_versions = ([row[place] for row in moved] for place in range(3))
-    names = {cell_id: name for cell_id, name, _ in await _fetch(home, "list_marks")}
     for cell_id in cells.apart_ids if moved else ():
         values = {
             "merchant_ids": merchant_ids,
@@ -101,11 +99,18 @@ async def _find_book_left(home: Connection, cells: ReachedCells) -> str | None:
             "cell_id": cell_id,
         }
         for merchant_id in await cells.ask(cell_id, partial(_find_left, values)):
+            name = await _find_name(home, cell_id)
             return (
-                f"the book of merchant {merchant_id} is open in cell {names.get(cell_id, cell_id)}, and home"
-                " has it in another one: home or the cell was rolled back"
+                f"the book of merchant {merchant_id} is open in cell {name}, and home has it in another one:"
+                " home or the cell was rolled back"
             )
     return None
+
+
+async def _find_name(home: Connection, cell_id: int) -> str | int:
+    """A cell's name, or its id if home does not know it any more."""
+    names: dict[int, str] = {number: name for number, name, _ in await _fetch(home, "list_marks")}
+    return names.get(cell_id, cell_id)
 
 
 async def _find_left(values: dict[str, Any], cell: Connection) -> list[int]:

@@ -33,9 +33,11 @@ log = structlog.get_logger("signer")
 
 
 class WalletsRequest(msgspec.Struct, frozen=True, tag="wallets"):
-    """A request for the hot wallets' addresses and an account of the seed. Older signers read no number."""
+    """A request for the hot wallets' addresses, and with a number for that account of the seed. Older signers
+    read no number.
+    """
 
-    account_no: int = 0
+    account_no: int | None = None
 
 
 class SignRequest(msgspec.Struct, frozen=True, tag="sign"):
@@ -45,12 +47,11 @@ class SignRequest(msgspec.Struct, frozen=True, tag="sign"):
 
 
 class Wallets(msgspec.Struct, frozen=True, tag="wallets"):
-    """The hot wallets' addresses by chain, and accounts of the seed. Older programs don't know the latter, or
-    know account 0 alone.
+    """The hot wallets' addresses by chain, and the account of the seed that was asked for. Older programs
+    don't know the latter.
     """
 
     wallets: dict[str, bytes]
-    first_account: dict[str, str] = {}
     account: dict[str, str] = {}
 
 
@@ -143,9 +144,9 @@ class SignerServer:
         answer: Answer
         try:
             if isinstance(request, WalletsRequest):
-                wallets = dict(await self._signer.wallets())
-                first = dict(await self._signer.account(0))
-                answer = Wallets(wallets, first, dict(await self._signer.account(request.account_no)))
+                number = request.account_no
+                account = {} if number is None else dict(await self._signer.account(number))
+                answer = Wallets(dict(await self._signer.wallets()), account)
             else:
                 answer = Signature(await self._signer.sign(request.request))
         except (SigningRefused, SignerAway) as error:
@@ -170,10 +171,9 @@ class RemoteSigner:
 
     async def account(self, account_no: int) -> Mapping[str, str]:
         """The extended public keys of an account of the seed. Raises SignerAway."""
-        answer = await self._ask_wallets(account_no)
-        return answer.account or (answer.first_account if account_no == 0 else {})
+        return (await self._ask_wallets(account_no)).account
 
-    async def _ask_wallets(self, account_no: int = 0) -> Wallets:
+    async def _ask_wallets(self, account_no: int | None = None) -> Wallets:
         answer = await self._ask(WalletsRequest(account_no))
         if isinstance(answer, Wallets):
             return answer

@@ -64,8 +64,6 @@ STEPS: Final[Mapping[State, Mapping[Event, State]]] = {
 }
 """Every legal step."""
 
-OPEN: Final = frozenset(state for state in State if STEPS[state])
-
 
 def step(state: State, event: Event) -> State:
     """The state that an event leads to. Raises IllegalStep."""

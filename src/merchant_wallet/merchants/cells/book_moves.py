@@ -20,7 +20,6 @@ from typing import Any, Final, NamedTuple
 from psycopg import AsyncConnection
 from psycopg.rows import class_row
 
-from merchant_wallet.audit import records as audit
 from merchant_wallet.base.cells import DEFAULT_CELL_ID
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.db import Queries
@@ -186,16 +185,9 @@ async def end(home: Connection, move: BookMove, by: Auditor, action: str) -> Non
 
 
 async def _record(home: Connection, by: Auditor, action: str, move: BookMove, **after: Any) -> None:
-    await audit.append(
-        home,
-        actor=by.actor,
-        action=f"merchant.move.{action}",
-        subject=f"merchant {move.merchant_id}",
-        merchant_id=move.merchant_id,
-        after={"fromCell": move.from_cell, "toCell": move.to_cell, **after},
-        source=by.source,
-        at_ms=now_ms(),
-    )
+    subject = f"merchant {move.merchant_id}"
+    facts = {"fromCell": move.from_cell, "toCell": move.to_cell, **after}
+    await by.author(now_ms()).record(home, f"merchant.move.{action}", subject, move.merchant_id, after=facts)
 
 
 async def _step(

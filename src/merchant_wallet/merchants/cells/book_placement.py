@@ -24,7 +24,6 @@ from typing import Any, Final, NamedTuple
 
 from psycopg import AsyncConnection
 
-from merchant_wallet.audit import records as audit
 from merchant_wallet.base.cells import DEFAULT_CELL_ID, Databases
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.db import Queries
@@ -134,7 +133,7 @@ class _Placement:
 
     async def _place(self, place: KnownPlace, copies: Sequence[Copy]) -> PlacedBook:
         chosen = await self._choose(place, copies)
-        version = max(place.move_version, *(copy.move_version for copy in copies)) + 1
+        version = _find_next_version(place, copies)
         others = [copy for copy in copies if copy is not chosen]
         left = {}
         for copy in others:
@@ -179,7 +178,7 @@ class _Placement:
         return True
 
     async def _remove(self, place: KnownPlace, copies: Sequence[Copy]) -> None:
-        version = max(place.move_version, *(copy.move_version for copy in copies)) + 1
+        version = _find_next_version(place, copies)
         values = {"merchant_id": place.merchant_id, "move_version": version}
         await self._home.execute(QUERIES["raise_version"].text, values)
         for copy in copies:
@@ -248,19 +247,10 @@ class _Placement:
         return LostBook(merchant_id, dropped, closed)
 
     async def _record(self, action: str, place: KnownPlace, cell_id: int, **after: Any) -> None:
-        await audit.append(
-            self._home,
-            actor=self._by.actor,
-            action=action,
-            subject=f"merchant {place.merchant_id}",
-            merchant_id=place.merchant_id,
-            after={
-                "fromCell": self._names[place.cell_id],
-                "toCell": self._names[cell_id],
-                **after,
-            },
-            source=self._by.source,
-            at_ms=now_ms(),
+        merchant_id = place.merchant_id
+        facts = {"fromCell": self._names[place.cell_id], "toCell": self._names[cell_id], **after}
+        await self._by.author(now_ms()).record(
+            self._home, action, f"merchant {merchant_id}", merchant_id, after=facts
         )
 
     async def _fetch(
@@ -271,6 +261,11 @@ class _Placement:
 
 def _is_ahead(place: KnownPlace, copy: Copy) -> bool:
     return copy.cell_id != DEFAULT_CELL_ID and copy.move_version > place.move_version
+
+
+def _find_next_version(place: KnownPlace, copies: Sequence[Copy]) -> int:
+    """The step of a move after all that home and the copies know."""
+    return max(place.move_version, *(copy.move_version for copy in copies)) + 1
 
 
 def _is_misplaced(place: KnownPlace, copies: Iterable[Copy]) -> bool:

@@ -126,15 +126,8 @@ async def _restore_merchants(databases: Databases, means: Means, ids: Sequence[i
         # The sandbox's accounts have the merchants' ids.
         if row is not None and row[0] and not means.is_sandbox:
             account_nos = await xpub_pool.drop_lowest(home, row[0])
-            await audit.append(
-                home,
-                actor=means.by.actor,
-                action=DROP_LOST,
-                subject="xpub pool",
-                after={"accounts": account_nos, "lastMerchantId": row[1]},
-                source=means.by.source,
-                at_ms=now_ms(),
-            )
+            facts = {"accounts": account_nos, "lastMerchantId": row[1]}
+            await means.by.author(now_ms()).record(home, DROP_LOST, "xpub pool", after=facts)
         return merchants
 
 

@@ -20,10 +20,7 @@ from psycopg import AsyncConnection
 from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
-from merchant_wallet.audit import records as audit
-from merchant_wallet.base.addresses import derive_account_xpub
 from merchant_wallet.base.cells import Databases
-from merchant_wallet.base.chains import COIN_TYPES
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.db import Queries
 from merchant_wallet.merchants import store, xpub_pool
@@ -92,46 +89,27 @@ async def _bring_back(
 ) -> None:
     merchant_id, at_ms = row["merchant_id"], now_ms()
     own = await read_addresses(cell, merchant_id)
-    async with home.transaction():
-        app_key = generate_app_key(sandbox=sandbox)
-        values = {
-            **row,
-            "app_key": app_key,
-            "status": SUSPENDED,
-            "created_ms": row["first_ms"],
-            "cell_id": cell_id,
-        }
-        await home.execute(QUERIES["insert_merchant"].text, values)
-        if sandbox:
-            seed = keyring.sandbox_seed()
-            xpubs = {
-                chain: derive_account_xpub(seed, coin, merchant_id) for chain, coin in COIN_TYPES.items()
-            }
-        else:
-            xpubs = await _give_account(home, merchant_id, own)
-        account = {"merchant_id": merchant_id, "account_xpubs": Jsonb(xpubs)}
-        await home.execute(store.QUERIES["write_account_xpubs"].text, account)
-        for purpose, secret in ((APP, generate_secret(app_key)), (CALLBACK, generate_secret())):
-            await home.execute(
-                store.QUERIES["insert_secret"].text,
-                {
-                    "merchant_id": merchant_id,
-                    "secret_no": 1,
-                    "purpose": purpose,
-                    "sealed": keyring.seal(secret, merchant_id, purpose, 1),
-                    "created_ms": at_ms,
-                },
-            )
-        await audit.append(
-            home,
-            actor=by.actor,
-            action="merchant.bring_back",
-            subject=f"merchant {merchant_id}",
-            merchant_id=merchant_id,
-            after={"name": row["name"], "status": SUSPENDED},
-            source=by.source,
-            at_ms=at_ms,
-        )
+    app_key = generate_app_key(sandbox=sandbox)
+    values = {
+        **row,
+        "app_key": app_key,
+        "status": SUSPENDED,
+        "created_ms": row["first_ms"],
+        "cell_id": cell_id,
+    }
+    await home.execute(QUERIES["insert_merchant"].text, values)
+    if sandbox:
+        xpubs = store.derive_sandbox_xpubs(keyring.sandbox_seed(), merchant_id)
+    else:
+        xpubs = await _give_account(home, merchant_id, own)
+    account = {"merchant_id": merchant_id, "account_xpubs": Jsonb(xpubs)}
+    await home.execute(store.QUERIES["write_account_xpubs"].text, account)
+    for purpose, secret in ((APP, generate_secret(app_key)), (CALLBACK, generate_secret())):
+        await store.insert_secret(home, keyring, merchant_id, purpose, 1, secret, at_ms)
+    after = {"name": row["name"], "status": SUSPENDED}
+    await by.author(at_ms).record(
+        home, "merchant.bring_back", f"merchant {merchant_id}", merchant_id, after=after
+    )
 
 
 async def _give_account(home: Connection, merchant_id: int, own: Mapping[str, bytes]) -> dict[str, str]:

@@ -14,7 +14,7 @@ select u.merchant_id from unnest(%(merchant_ids)s::bigint[]) u (merchant_id)
 
 -- name: list_younger
 -- Merchants that home has created after the first trace of the book with their number: it is another merchant's.
-select m.merchant_id, m.name, m.created_ms
+select m.merchant_id, m.name
   from unnest(%(merchant_ids)s::bigint[], %(first_ms)s::bigint[]) u (merchant_id, first_ms)
   join merchant m on m.merchant_id = u.merchant_id and m.created_ms > u.first_ms order by m.merchant_id limit 1;
 

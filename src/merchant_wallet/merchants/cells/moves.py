@@ -19,7 +19,7 @@ from typing import Any, Final, NamedTuple
 from psycopg import AsyncConnection
 from psycopg.rows import class_row
 
-from merchant_wallet.audit import records as audit
+from merchant_wallet.audit.records import Author
 from merchant_wallet.audit.rollback.evidence import ROLLED_BACK, has_open_evidence
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.db import Queries
@@ -81,15 +81,12 @@ class Auditor(NamedTuple):
 
     async def record(self, home: Connection, action: str, move: CellMove, **after: Any) -> None:
         """Append an entry in the caller's transaction."""
-        await audit.append(
-            home,
-            actor=self.actor,
-            action=f"cell.move.{action}",
-            subject=f"cell {move.name}",
-            after={"address": move.address, **after},
-            source=self.source,
-            at_ms=now_ms(),
-        )
+        facts = {"address": move.address, **after}
+        await self.author(now_ms()).record(home, f"cell.move.{action}", f"cell {move.name}", after=facts)
+
+    def author(self, at_ms: int) -> Author:
+        """The author of a change at a time."""
+        return Author(self.actor, self.source, at_ms)
 
 
 @asynccontextmanager

@@ -24,7 +24,6 @@ from psycopg import AsyncConnection
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import class_row
 
-from merchant_wallet.audit import records as audit
 from merchant_wallet.audit.rollback.evidence import (
     NO_MERCHANT,
     RollbackEvidence,
@@ -297,16 +296,8 @@ async def _record(
     home: Connection, by: Auditor, name: str, before: KnownCell | None, after: Mapping[str, Any]
 ) -> None:
     told = None if before is None else {"address": before.address, "version": before.version}
-    await audit.append(
-        home,
-        actor=by.actor,
-        action="cell.restore_place",
-        subject=f"cell {name}",
-        before=told,
-        after={"address": after["address"], "version": after["version"]},
-        source=by.source,
-        at_ms=now_ms(),
-    )
+    facts = {"address": after["address"], "version": after["version"]}
+    await by.author(now_ms()).record(home, "cell.restore_place", f"cell {name}", before=told, after=facts)
 
 
 def _make_url(home_url: str, address: str | None, schema: str, typed: str | None = None) -> str:

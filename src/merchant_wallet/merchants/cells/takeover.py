@@ -59,23 +59,15 @@ class MoveTakeover:
             raise ExceptionGroup("cells not opened again", failures)
 
     async def _open(self, home: AsyncConnection[Any], move: CellMove) -> None:
-        if await self._has_moved(move):
-            log.error("home was rolled back to before the end of a move, see doctor", cell=move.name)
-            return
-        if move.state == SWITCHING:
-            move = await moves.take_back(home, move, WORKER, "the mover died")
-        async with await db.connect(self._make_url(move)) as old:
-            await open_again(home, old, move)
-        log.warning("a cell that lost its mover is open again", cell=move.name)
-
-    async def _has_moved(self, move: CellMove) -> bool:
-        """Whether the old place says that the move has ended. Home was restored to before that."""
-        async with await db.connect(self._make_url(move)) as old:
-            return await fence.read_moved_to(old) is not None
-
-    def _make_url(self, move: CellMove) -> str:
         # The directory in memory may be older than the move. So the place is taken from the move.
         cell = self._directory.make_cell(
             move.cell_id, move.name, move.schema_name, move.old_address, move.version, False
         )
-        return cell.url
+        async with await db.connect(cell.url) as old:
+            if await fence.read_moved_to(old) is not None:
+                log.error("home was rolled back to before the end of a move, see doctor", cell=move.name)
+                return
+            if move.state == SWITCHING:
+                move = await moves.take_back(home, move, WORKER, "the mover died")
+            await open_again(home, old, move)
+        log.warning("a cell that lost its mover is open again", cell=move.name)

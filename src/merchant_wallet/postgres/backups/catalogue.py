@@ -119,10 +119,13 @@ class Catalogue:
         return needed
 
     def list_superseded(self, kept: Sequence[BaseBackup]) -> list[str]:
-        """Names of what is older than these base back-ups, and not needed to restore them."""
+        """Names of what is older than these base back-ups and not needed to restore them.
+
+        `kept` begins with the oldest.
+        """
         if not kept:
             return []
-        oldest = min(kept, key=lambda base: base.name)
+        oldest = kept[0]
         first = oldest.completed.start // names.SEGMENT_BYTES
         folders = {base.folder for base in self.bases if base.name < oldest.name}
         old_wal = [
