@@ -2,6 +2,7 @@
 
 import re
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 from typing import Any, LiteralString
 
 import pytest
@@ -10,7 +11,6 @@ from tests.cli.test_deposits import hold, watch_only
 from tests.waits import BLOCKED_BY
 
 from merchant_wallet.base.db import connect_sync
-from merchant_wallet.cli import second_person, session
 
 WHY = ("--reason", "contract of 3 March")
 
@@ -24,8 +24,7 @@ class Terminal:
 
     def of(self, name: str) -> Wallet:
         """The wallet with this person at the terminal."""
-        for module in (session, second_person):
-            self._patch.setattr(module, "find_actor", lambda: f"cli:{name}")
+        self._patch.setattr("pwd.getpwuid", lambda uid: SimpleNamespace(pw_name=name))
         return self.wallet
 
 

@@ -84,7 +84,7 @@ ADJUSTMENT: Final = gap("console/adjustments.py", "_record", "_redirect_with_out
 GAPS: Final = {
     ("console/adjustments.py", "adjustment.{}"): ADJUSTMENT,
     ("approvals/proposals.py", "adjustment.{}"): ADJUSTMENT,
-    ("merchants/cells/moves.py", "cell.move.{}"): gap("merchants/cells/*.py", "record", "end"),
+    ("merchants/cells/moves.py", "cell.move.{}"): gap("merchants/cells/*.py", "record_move", "end"),
     ("merchants/cells/book_moves.py", "merchant.move.{}"): gap("merchants/cells/*.py", "_record", "end"),
 }
 """Texts with a gap at their end, by file."""

@@ -79,7 +79,7 @@ class Auditor(NamedTuple):
     actor: str
     source: str
 
-    async def record(self, home: Connection, action: str, move: CellMove, **after: Any) -> None:
+    async def record_move(self, home: Connection, action: str, move: CellMove, **after: Any) -> None:
         """Append an entry in the caller's transaction."""
         facts = {"address": move.address, **after}
         await self.author(now_ms()).record(home, f"cell.move.{action}", f"cell {move.name}", after=facts)
@@ -153,7 +153,7 @@ async def begin(home: Connection, cell_id: int, address: str, by: Auditor) -> Ce
         move = await read_move(home, cell_id)
         assert move is not None, "the row was just inserted, or was there"
         if begun.rowcount:
-            await by.record(home, "begin", move)
+            await by.record_move(home, "begin", move)
     return _require_address(move, address)
 
 
@@ -206,7 +206,7 @@ async def take_back(home: Connection, move: CellMove, by: Auditor, cause: str) -
     """Give the switch up: the old place must be opened again. Raises MoveLost."""
     async with home.transaction():
         after = await _step(home, move, [SWITCHING], REOPENING)
-        await by.record(home, "take_back", after, cause=cause)
+        await by.record_move(home, "take_back", after, cause=cause)
         return after
 
 
@@ -221,7 +221,7 @@ async def decide(home: Connection, move: CellMove, by: Auditor) -> CellMove:
         moved = await home.execute(QUERIES["set_address"].text, _values(move))
         if not moved.rowcount or not await _set_state(home, move, [SWITCHING], SWITCHED):
             raise MoveLost(f"The switch of cell {move.name} was taken back by a worker.")
-        await by.record(home, "switch", move, oldAddress=move.old_address)
+        await by.record_move(home, "switch", move, oldAddress=move.old_address)
     return move._replace(state=SWITCHED)
 
 
@@ -231,7 +231,7 @@ async def end(home: Connection, move: CellMove, by: Auditor, action: str) -> Non
         values = {**_values(move), "from_states": [move.state]}
         if not (await home.execute(QUERIES["delete"].text, values)).rowcount:
             raise MoveLost(f"The move of cell {move.name} has changed meanwhile.")
-        await by.record(home, action, move)
+        await by.record_move(home, action, move)
 
 
 async def list_all(home: Connection) -> list[FoundMove]:
