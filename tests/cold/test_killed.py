@@ -97,6 +97,8 @@ def test_bytes_that_were_lost_with_their_process_are_not_signed_again_before_the
     async def scenario(scene: ColdScene) -> None:
         number = await scene.begin(UNITS)
         await meet(scene, SIGNED_UNSTORED, "SIGKILL")
+        # Before the next block the same bytes would be made, and they may be signed again.
+        scene.moved.mine()
         worker = scene.worker()
         await scene.turn(worker)
         waiting = await scene.shown(number)
