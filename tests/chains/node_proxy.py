@@ -56,6 +56,7 @@ class NodeProxy:
     refuses_batches: Raw | Refusal | None = None
     batches: list[list[str]] = field(default_factory=list)
     singles: list[str] = field(default_factory=list)
+    headers: list[dict[str, str]] = field(default_factory=list)
 
     async def __aenter__(self) -> Self:
         self._idle: list[Line] = []
@@ -111,7 +112,7 @@ class NodeProxy:
         try:
             head = "POST / HTTP/1.1\r\nhost: node\r\ncontent-type: application/json\r\n"
             writer.write(f"{head}content-length: {len(body)}\r\n\r\n".encode() + body)
-            answer = await _read_body(reader)
+            _, answer = await _read_message(reader)
         except BaseException:
             writer.close()
             raise
@@ -121,7 +122,9 @@ class NodeProxy:
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             while True:
-                status, kind, body = await self._answer(json.loads(await _read_body(reader)))
+                headers, asked = await _read_message(reader)
+                self.headers.append(headers)
+                status, kind, body = await self._answer(json.loads(asked))
                 writer.write(
                     f"HTTP/1.1 {status} X\r\ncontent-type: {kind}\r\n"
                     f"content-length: {len(body)}\r\n\r\n".encode()
@@ -167,9 +170,9 @@ class NodeProxy:
         return said
 
 
-async def _read_body(reader: asyncio.StreamReader) -> bytes:
-    """The body of the next request or answer."""
+async def _read_message(reader: asyncio.StreamReader) -> tuple[dict[str, str], bytes]:
+    """The headers and the body of the next request or answer."""
     head = await reader.readuntil(b"\r\n\r\n")
-    lines = head.decode().lower().split("\r\n")
-    length = next(int(line[15:]) for line in lines if line.startswith("content-length:"))
-    return await reader.readexactly(length)
+    pairs = [line.partition(": ") for line in head.decode().split("\r\n")[1:] if line]
+    headers = {name.lower(): value for name, _, value in pairs}
+    return headers, await reader.readexactly(int(headers["content-length"]))

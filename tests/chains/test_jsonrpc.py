@@ -119,7 +119,7 @@ def test_when_all_are_away_the_text_names_hosts_and_no_key() -> None:
         with pytest.raises(ChainAway) as away:
             await nodes.first(lambda node: node.chain_id())
         text = str(away.value)
-        assert "127.0.0.1:9: ConnectError" in text
+        assert "127.0.0.1:9: eth_chainId: connection refused" in text
         assert "127.0.0.2:9" in text
         assert SECRET not in text
         assert "password" not in text

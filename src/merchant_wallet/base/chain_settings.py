@@ -9,14 +9,15 @@ from typing import Any, Final, NamedTuple
 
 from merchant_wallet.base.addresses import parse_evm, parse_tron, to_eip55, to_tron
 from merchant_wallet.base.chains import EVM, TABLE, Chain
+from merchant_wallet.base.node_addresses import NodeAddress, NodeHeader, read_headers, read_nodes
 from merchant_wallet.base.setting_types import (
     Setting,
     coins,
     read_addresses,
     read_finality,
     read_link,
+    read_node_texts,
     read_price,
-    read_urls,
     show_addresses,
     show_coins,
     show_price,
@@ -38,9 +39,15 @@ class ChainSettings(NamedTuple):
     coin_price: int | None
     explorer: str | None
     cold_addresses: tuple[bytes, ...] = ()
+    rpc_headers: tuple[NodeHeader, ...] = ()
+
+    @property
+    def nodes(self) -> tuple[NodeAddress, ...]:
+        """The nodes with their headers. Raises ValueError for a header of a host that is no node."""
+        return read_nodes(self.rpc, self.rpc_headers)
 
     def __repr__(self) -> str:
-        """Leaves out the nodes' URLs, which may contain a key."""
+        """Leaves out the nodes' URLs and headers, which may contain a key."""
         return f"ChainSettings(chain_id={self.chain_id}, nodes={len(self.rpc)})"
 
 
@@ -68,6 +75,7 @@ def _list_parts(chain: Chain) -> Iterator[tuple[str, Setting]]:
     """A chain's settings, each with the part of its name after the code."""
     code, coin = chain.code, chain.coin
     yield "rpc", _rpc(chain)
+    yield "rpc_headers", _rpc_headers(chain)
     yield "token", _token(chain)
     yield "chain_id", _chain_id(chain)
     if chain.family is EVM:
@@ -137,13 +145,26 @@ def _cold_addresses(chain: Chain) -> Setting:
 
 
 def _rpc(chain: Chain) -> Setting:
-    api = "JSON-RPC" if chain.family is EVM else "HTTP API"
+    is_evm = chain.family is EVM
+    api = "JSON-RPC" if is_evm else "HTTP API"
+    two_urls = "" if is_evm else "; `URL solidity=URL` for a node that serves /walletsolidity elsewhere"
     return Setting(
         (),
-        read_urls,
-        "http:// or https:// URLs, separated by commas",
+        read_node_texts(may_have_two_urls=not is_evm),
+        f"http:// or https:// URLs, separated by commas{two_urls}",
         f"{api} of the {chain.network} nodes, in the order in which they are asked. With several nodes, two "
         f"must agree on what is final. Without it, {chain.code} is off.",
+        secret=True,
+    )
+
+
+def _rpc_headers(chain: Chain) -> Setting:
+    return Setting(
+        (),
+        read_headers,
+        "HOST NAME: VALUE or HOST:PORT NAME: VALUE, separated by commas or line breaks",
+        f"HTTP headers for nodes of WALLET_{chain.code}_RPC, such as a provider's key. Each goes to that "
+        "host alone.",
         secret=True,
     )
 

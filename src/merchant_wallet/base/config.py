@@ -40,6 +40,7 @@ def load_settings(
     values |= typed or {}
     settings = make_settings(values)
     _require_mode(settings, said="sandbox" in values)
+    _require_nodes_of_headers(settings)
     return settings
 
 
@@ -75,6 +76,17 @@ def _require_mode(settings: Settings, *, said: bool) -> None:
         raise ConfigError("WALLET_SMTP_HOST and WALLET_SMTP_FROM must be set together.")
     if not settings.sandbox and (settings.public_url or "").startswith("http://"):
         raise ConfigError("WALLET_PUBLIC_URL must begin with https:// outside the sandbox.")
+
+
+def _require_nodes_of_headers(settings: Settings) -> None:
+    """Refuse headers that no node gets: a misspelt host would mean requests without a key."""
+    for code, chain in settings.chains.items():
+        try:
+            # The web side may have the nodes alone, and the signer neither.
+            _ = chain.nodes if chain.rpc else ()
+        except ValueError as error:
+            setting = f"{PREFIX}{code}_RPC"
+            raise ConfigError(f"{setting}_HEADERS does not fit {setting}: {error}.") from None
 
 
 def _parse(name: str, given: Given) -> Any:

@@ -101,6 +101,7 @@ _OWN: Final = {
 }
 _OF_CHAIN: Final = {
     "rpc": _W | _K,
+    "rpc_headers": _K,
     "token": _W | _K | _S,
     "chain_id": _K | _S,
     "finality": _K,

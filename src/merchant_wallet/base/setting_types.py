@@ -4,7 +4,7 @@ A parser raises ValueError or KeyError for an invalid text. The message contains
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from merchant_wallet.base.chains import CODES, FINALIZED
 from merchant_wallet.base.money import RATE_SCALE, format_units, parse_rate, parse_units
+from merchant_wallet.base.node_addresses import SOLIDITY
 
 Network = IPv4Network | IPv6Network
 LOOPBACK: Final[tuple[Network, ...]] = (ip_network("127.0.0.0/8"), ip_network("::1/128"))
@@ -164,9 +165,22 @@ def parse_key(value: str) -> bytes:
     return bytes.fromhex(value)
 
 
-def read_urls(value: str) -> tuple[str, ...]:
-    """Several URLs, separated by commas. Raises ValueError."""
-    return tuple(read_url(part.strip()) for part in value.split(",") if part.strip())
+def read_node_texts(*, may_have_two_urls: bool) -> Callable[[str], tuple[str, ...]]:
+    """A parser of nodes, separated by commas (see `node_addresses`). It raises ValueError."""
+
+    def read(value: str) -> tuple[str, ...]:
+        return tuple(
+            _read_node_text(part.split(), may_have_two_urls) for part in value.split(",") if part.strip()
+        )
+
+    return read
+
+
+def _read_node_text(words: Sequence[str], may_have_two_urls: bool) -> str:
+    url, *others = words
+    if len(others) > may_have_two_urls or not all(other.startswith(SOLIDITY) for other in others):
+        raise ValueError("not a node")
+    return " ".join([read_url(url), *(SOLIDITY + read_url(other.removeprefix(SOLIDITY)) for other in others)])
 
 
 def read_addresses(parse: Callable[[str], bytes]) -> Callable[[str], tuple[bytes, ...]]:

@@ -4,13 +4,14 @@ Rules:
 - An answer counts only if it is a JSON-RPC response to this request and `read` understands its result.
 - Anything else (plain text, HTML, another id, a result of the wrong form) is a failure of the node:
   `NodeFailed`.
-- An error object is the node's own refusal: `NodeRefused`.
+- An error object is the node's own refusal: `NodeRefused`. Providers send it with an HTTP error, too.
 - The revert of a simulated call has its own exception, `CallReverted`. Every honest node reports it.
 """
 
 import itertools
 import re
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -25,7 +26,6 @@ from merchant_wallet.chains.transport import (
 
 # The error code of a reverted call or estimate: 3 in geth and its relatives. Other nodes say so in the text.
 _REVERT_CODE: Final = 3
-_SHOWN: Final = 200
 _QUANTITY: Final = re.compile("0x[0-9a-fA-F]{1,64}")
 _HASH: Final = re.compile("0x[0-9a-fA-F]{64}")
 # `bytes.fromhex` also accepts spaces, so the form is checked first.
@@ -73,7 +73,7 @@ class JsonRpc:
         """
         number = next(self._ids)
         question = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
-        body = await self.endpoints.post(node, msgspec.json.encode(question), limit_bytes=limit_bytes)
+        body = await self._post(node, method, question, limit_bytes)
         return self._read(node, method, number, body, read)
 
     async def ask_calls(
@@ -89,11 +89,11 @@ class JsonRpc:
             {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
             for number, params in zip(numbers, many, strict=True)
         ]
-        body = await self.endpoints.post(node, msgspec.json.encode(questions), limit_bytes=LARGE_ANSWER_BYTES)
+        body = await self._post(node, method, questions, LARGE_ANSWER_BYTES)
         try:
             answers = self._batch_decoder.decode(body)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            raise self.endpoints.garbage(node, f"{method}: not an answer to a batch") from None
+            raise self.endpoints.garbage(node, f"{method}: not an answer to a batch", body) from None
         if isinstance(answers, _Answer):
             raise self._refusal(node, method, answers.error or _Fault(0, "no batch was answered"))
         by_number = {answer.id: answer for answer in answers}
@@ -101,6 +101,23 @@ class JsonRpc:
             self._read_call(node, method, number, by_number.get(number, _Answer()), read)
             for number in numbers
         ]
+
+    async def _post(self, node: int, method: str, question: object, limit_bytes: int) -> bytes:
+        return await self.endpoints.post(
+            node,
+            msgspec.json.encode(question),
+            label=method,
+            limit_bytes=limit_bytes,
+            read_refusal=partial(self._read_refusal, node, method),
+        )
+
+    def _read_refusal(self, node: int, method: str, status: int, body: bytes) -> Exception | None:
+        """The error object that came with an HTTP error."""
+        try:
+            fault = self._decoder.decode(body).error
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return None
+        return None if fault is None else self._refusal(node, method, fault, status)
 
     def _read_call(
         self, node: int, method: str, number: int, answer: _Answer, read: Callable[[Any], T]
@@ -114,7 +131,7 @@ class JsonRpc:
         try:
             answer = self._decoder.decode(body)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            raise self.endpoints.garbage(node, f"{method}: not a JSON-RPC answer") from None
+            raise self.endpoints.garbage(node, f"{method}: not a JSON-RPC answer", body) from None
         return self._read_answer(node, method, number, answer, read)
 
     def _read_answer(
@@ -129,11 +146,12 @@ class JsonRpc:
         except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
             raise self.endpoints.garbage(node, f"{method}: a result of the wrong form") from None
 
-    def _refusal(self, node: int, method: str, fault: _Fault) -> Exception:
-        message = re.sub(r"[^ -~]+", " ", fault.message)[:_SHOWN]
+    def _refusal(self, node: int, method: str, fault: _Fault, status: int | None = None) -> Exception:
+        message = self.endpoints.show(node, fault.message)
         if fault.code == _REVERT_CODE or "revert" in message.lower():
             return CallReverted(message)
-        return NodeRefused(self.endpoints.names[node], fault.code, f"{method}: {message}")
+        name, text = self.endpoints.names[node], f"{method}: {message}"
+        return NodeRefused(name, fault.code, text, status=status)
 
     async def first(self, ask: Callable[[int], Awaitable[T]]) -> T:
         """See `Endpoints.first`. A CallReverted is an answer and ends the loop."""

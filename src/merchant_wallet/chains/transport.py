@@ -3,7 +3,8 @@
 Rules:
 - No node is trusted to be up, fast or correct. Every answer is limited in time and size.
 - An unusable answer is a `NodeFailed`. Then the next node is asked.
-- The URL of an endpoint may hold an API key, so only its host appears in texts.
+- URLs and headers may hold keys. Texts have only the node's name, and keys are taken out of what it says (see
+  `node_texts`).
 - No redirect is followed, and no proxy is taken from the environment.
 - Each node has connections of its own. A node that hangs takes none from the others.
 """
@@ -12,10 +13,11 @@ import asyncio
 import ssl
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Final, TypeVar
-from urllib.parse import urlsplit
 
 import httpx
 
+from merchant_wallet.base.node_addresses import NodeAddress, name_of, read_node
+from merchant_wallet.chains.node_texts import describe_failure, show_body, show_text
 from merchant_wallet.chains.protocol import ChainAway
 
 TIMEOUT_S: Final = 10.0
@@ -30,6 +32,7 @@ CONNECTIONS: Final = httpx.Limits(max_connections=100, max_keepalive_connections
 COOLDOWN_S: Final = 15.0
 MAX_CONCURRENT: Final = 100
 """Requests of one kind that run at the same time, if the caller names no number: one per connection."""
+_JSON: Final = {"content-type": "application/json", "accept": "application/json"}
 
 K = TypeVar("K")
 T = TypeVar("T")
@@ -76,10 +79,14 @@ async def ask_together(
 
 
 class NodeFailed(Exception):
-    """A node gave no usable answer: it is down, too slow, its answer too long, an HTTP error or garbage."""
+    """A node gave no usable answer: it is down, too slow, its answer too long, an HTTP error or garbage.
 
-    def __init__(self, node: str, what: str) -> None:
+    `status` is that of an HTTP error.
+    """
+
+    def __init__(self, node: str, what: str, *, status: int | None = None) -> None:
         super().__init__(f"{node}: {what}")
+        self.status = status
 
 
 class NodeSilent(NodeFailed):
@@ -87,34 +94,45 @@ class NodeSilent(NodeFailed):
 
 
 class NodeRefused(Exception):
-    """A node understood the request and answered with an error."""
+    """A node understood the request and answered with an error. `status` is that of an HTTP error."""
 
-    def __init__(self, node: str, code: int, message: str) -> None:
+    def __init__(self, node: str, code: int, message: str, *, status: int | None = None) -> None:
         super().__init__(f"{node}: {message} ({code})")
         self.code = code
         self.message = message
+        self.status = status
+
+
+ReadRefusal = Callable[[int, bytes], Exception | None]
+"""The node's own refusal in the body of an HTTP error, from its status and body. None if there is none."""
+
+
+def _read_no_refusal(status: int, body: bytes) -> None:
+    return None
 
 
 class Endpoints:
     """The configured nodes of one chain, numbered from 0 in the order of the setting."""
 
-    def __init__(self, urls: Sequence[str], *, timeout_s: float = TIMEOUT_S) -> None:
-        """`urls` are in the order of preference.
+    def __init__(self, nodes: Sequence[str | NodeAddress], *, timeout_s: float = TIMEOUT_S) -> None:
+        """`nodes` are in the order of preference, as addresses or their texts.
 
         Raises ValueError if there is none or one is not http or https.
         """
-        if not urls:
+        if not nodes:
             raise ValueError("a chain needs at least one node")
         # The same URL twice is one node: it can't agree with itself.
-        self._urls = list(dict.fromkeys(map(_checked, urls)))
-        self.names = _names_of(self._urls)
+        read = [read_node(node) if isinstance(node, str) else node for node in nodes]
+        self._nodes = list({node.url: node for node in read}.values())
+        self.names = tuple(node.name for node in self._nodes)
+        self._secrets = tuple(node.list_secrets() for node in self._nodes)
         self._timeout_s = timeout_s
-        self._failed_s = [float("-inf")] * len(self._urls)
+        self._failed_s = [float("-inf")] * len(self._nodes)
         self._clients: dict[int, httpx.AsyncClient] = {}
         self._tls: ssl.SSLContext | None = None
 
     def __len__(self) -> int:
-        return len(self._urls)
+        return len(self._nodes)
 
     async def close(self) -> None:
         """Close all connections. The next request opens new ones."""
@@ -122,29 +140,48 @@ class Endpoints:
         for client in clients.values():
             await client.aclose()
 
-    async def post(self, node: int, body: bytes, *, path: str = "", limit_bytes: int = ANSWER_BYTES) -> bytes:
-        """The answer of one node to a JSON body sent to its URL plus `path`. Raises NodeFailed."""
+    async def post(
+        self,
+        node: int,
+        body: bytes,
+        *,
+        path: str = "",
+        label: str = "",
+        limit_bytes: int = ANSWER_BYTES,
+        read_refusal: ReadRefusal = _read_no_refusal,
+    ) -> bytes:
+        """The answer of one node to a JSON body sent to its URL plus `path`.
+
+        `label` says in texts what was asked; without it, the path. Raises NodeFailed, and what `read_refusal`
+        finds in an HTTP error.
+        """
+        asked, name = label or path, name_of(self._nodes[node].base_of(path))
         try:
             async with asyncio.timeout(self._timeout_s):
-                return await self._post(node, body, path, limit_bytes)
-        except TimeoutError:
-            raise self._silence(node, f"no answer within {self._timeout_s:g} s") from None
-        except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError) as error:
-            # The text of such an error may hold the URL, so only its name is kept.
-            raise self._silence(node, type(error).__name__) from None
+                status, content = await self._post(node, body, path, limit_bytes)
+        except (TimeoutError, httpx.HTTPError, httpx.InvalidURL, httpx.StreamError) as error:
+            # The text of such an error may hold the URL.
+            self._note_failure(node)
+            raise NodeSilent(name, _join(asked, describe_failure(error, self._timeout_s))) from None
+        if status != httpx.codes.OK:
+            if refusal := read_refusal(status, content):
+                raise refusal
+            self._note_failure(node)
+            text = _join(asked, f"HTTP {status}", show_body(content, self._secrets[node]))
+            raise NodeFailed(name, text, status=status)
+        return content
 
-    async def _post(self, node: int, body: bytes, path: str, limit_bytes: int) -> bytes:
-        headers = {"content-type": "application/json", "accept": "application/json"}
-        url = self._urls[node] + path
-        async with self._open(node).stream("POST", url, content=body, headers=headers) as answer:
+    async def _post(self, node: int, body: bytes, path: str, limit_bytes: int) -> tuple[int, bytes]:
+        address = self._nodes[node]
+        base = address.base_of(path)
+        headers = {**_JSON, **address.headers_of(base)}
+        async with self._open(node).stream("POST", base + path, content=body, headers=headers) as answer:
             content = bytearray()
             async for piece in answer.aiter_bytes():
                 content += piece
                 if len(content) > limit_bytes:
                     raise NodeFailed(self.names[node], f"an answer of more than {limit_bytes} bytes")
-            if answer.status_code != httpx.codes.OK:
-                raise self._failure(node, f"HTTP {answer.status_code}")
-            return bytes(content)
+            return answer.status_code, bytes(content)
 
     def _open(self, node: int) -> httpx.AsyncClient:
         client = self._clients.get(node)
@@ -157,17 +194,17 @@ class Endpoints:
             self._clients[node] = client
         return client
 
-    def garbage(self, node: int, what: str) -> NodeFailed:
-        """The failure of a node whose answer makes no sense. `what` says why."""
-        return self._failure(node, what)
+    def garbage(self, node: int, what: str, body: bytes = b"") -> NodeFailed:
+        """The failure of a node whose answer makes no sense. `what` says why; `body` is shown in part."""
+        self._note_failure(node)
+        return NodeFailed(self.names[node], _join(what, show_body(body, self._secrets[node])))
 
-    def _failure(self, node: int, what: str) -> NodeFailed:
-        self._failed_s[node] = asyncio.get_running_loop().time()
-        return NodeFailed(self.names[node], what)
+    def show(self, node: int, text: str) -> str:
+        """A node's own text as it may be stored and shown."""
+        return show_text(text, self._secrets[node])
 
-    def _silence(self, node: int, what: str) -> NodeSilent:
+    def _note_failure(self, node: int) -> None:
         self._failed_s[node] = asyncio.get_running_loop().time()
-        return NodeSilent(self.names[node], what)
 
     async def first(self, ask: Callable[[int], Awaitable[T]]) -> T:
         """The first usable answer. Nodes are asked in order, those that failed lately at the end.
@@ -209,14 +246,5 @@ class Endpoints:
         return sorted(range(len(self)), key=lambda node: self._failed_s[node] > since_s)
 
 
-def _checked(url: str) -> str:
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ValueError("a node's URL begins with http:// or https://")
-    return url.rstrip("/")
-
-
-def _names_of(urls: Sequence[str]) -> tuple[str, ...]:
-    """Host and port of each URL. Only these may be shown."""
-    parts = [urlsplit(url) for url in urls]
-    return tuple(f"{part.hostname}:{part.port}" if part.port else str(part.hostname) for part in parts)
+def _join(*parts: str) -> str:
+    return ": ".join(part for part in parts if part)

@@ -42,7 +42,7 @@ def open_sweepers(
             continue
         chain = _open_chain(settings, code, wallets[code], signer)
         if isinstance(chain, EvmChain):
-            sweepers[code] = EvmSweeper(chain, Endpoints(settings.chains[code].rpc), signer)
+            sweepers[code] = EvmSweeper(chain, Endpoints(settings.chains[code].nodes), signer)
         else:
             sweepers[code] = TronSweeper(chain, signer)
     return sweepers
@@ -64,17 +64,17 @@ def _wallet(wallets: Mapping[str, bytes], code: str) -> bytes:
 
 
 def _open_chain(settings: Settings, code: str, wallet: bytes, signer: Signer) -> EvmChain | TronChain:
-    rpc = settings.chains[code].rpc
+    nodes = settings.chains[code].nodes
     if is_evm(code):
-        return EvmChain(_evm_rules(settings, CHAINS[code]), Endpoints(rpc), wallet=wallet, signer=signer)
-    return TronChain(_tron_rules(settings, CHAINS[code]), TronNodes(rpc), wallet=wallet, signer=signer)
+        return EvmChain(_evm_rules(settings, CHAINS[code]), Endpoints(nodes), wallet=wallet, signer=signer)
+    return TronChain(_tron_rules(settings, CHAINS[code]), TronNodes(nodes), wallet=wallet, signer=signer)
 
 
 def _open_reader(settings: Settings, code: str) -> EvmChain | TronReader:
-    rpc = settings.chains[code].rpc
+    nodes = settings.chains[code].nodes
     if is_evm(code):
-        return EvmChain(_evm_rules(settings, CHAINS[code]), Endpoints(rpc))
-    return TronReader(_tron_rules(settings, CHAINS[code]), TronNodes(rpc))
+        return EvmChain(_evm_rules(settings, CHAINS[code]), Endpoints(nodes))
+    return TronReader(_tron_rules(settings, CHAINS[code]), TronNodes(nodes))
 
 
 def _evm_rules(settings: Settings, chain: Chain) -> EvmRules:

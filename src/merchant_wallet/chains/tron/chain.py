@@ -34,7 +34,7 @@ from merchant_wallet.chains.signer import Signer, SigningRequest
 from merchant_wallet.chains.token_fee import require_no_fee
 from merchant_wallet.chains.transport import NodeFailed, answer_of, attempt
 from merchant_wallet.chains.tron.answers import Resources
-from merchant_wallet.chains.tron.http import DUPLICATE, Prices, TronNode, TronNodes, shown
+from merchant_wallet.chains.tron.http import DUPLICATE, Prices, TronNode, TronNodes
 from merchant_wallet.chains.tron.proof import TronProof
 from merchant_wallet.chains.tron.reader import TronReader, TronRules, failures_of, select_usable
 from merchant_wallet.chains.tron.transactions import (
@@ -123,7 +123,7 @@ class TronChain(TronReader):
             if answer.result:
                 return
             is_known |= answer.code == DUPLICATE
-            said.append(f"{node.name}: {shown(f'{answer.code} {answer.message}')}")
+            said.append(f"{node.name}: {node.show(f'{answer.code} {answer.message}')}")
         if not is_known:
             raise ChainAway("; ".join(said))
 

@@ -7,12 +7,13 @@ Rules:
 - Addresses have 20 bytes here. On the wire they are hex with the prefix 41.
 """
 
-import re
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final, TypeVar
 
 import msgspec
 
+from merchant_wallet.base.node_addresses import NodeAddress
+from merchant_wallet.chains.node_texts import show_text
 from merchant_wallet.chains.protocol import Block
 from merchant_wallet.chains.transport import (
     ANSWER_BYTES,
@@ -37,8 +38,13 @@ from merchant_wallet.chains.tron.answers import (
 SUCCESS: Final = "SUCCESS"
 FAILED: Final = "FAILED"
 DUPLICATE: Final = "DUP_TRANSACTION_ERROR"
-
-_SHOWN: Final = 200
+_PORTS: Final = {
+    "/wallet/getblock": "java-tron serves it at the port node.http.fullNodePort",
+    "/walletsolidity/getblock": "java-tron serves it at the port node.http.solidityPort",
+}
+"""Which of java-tron's settings is wrong if a path is unknown that every node has."""
+_NO_SUCH_PATH: Final = (404, 405)
+_NO_CONSTANT_CALLS: Final = "does not support constant"
 
 T = TypeVar("T")
 _Answer = TypeVar("_Answer")
@@ -139,7 +145,8 @@ class TronNode:
         if any(ret.ret == FAILED for ret in answer.transaction.ret):
             return CallResult(b"", answer.energy_used, message or "the contract reverts")
         if not answer.result.result or message or len(answer.constant_result) != 1:
-            raise self._failure(f"could not call {function}: {answer.result.code} {message}")
+            setting = "; set vm.supportConstant in java-tron" if _NO_CONSTANT_CALLS in message else ""
+            raise self._failure(f"could not call {function}: {answer.result.code} {message}{setting}")
         return CallResult(self._hex(answer.constant_result[0]), answer.energy_used)
 
     async def has_contract(self, address: bytes) -> bool:
@@ -196,28 +203,36 @@ class TronNode:
         *,
         limit_bytes: int = ANSWER_BYTES,
     ) -> _Answer:
-        body = await self._endpoints.post(
-            self._number, msgspec.json.encode(question), path=path, limit_bytes=limit_bytes
-        )
+        asked = msgspec.json.encode(question)
+        try:
+            body = await self._endpoints.post(self._number, asked, path=path, limit_bytes=limit_bytes)
+        except NodeFailed as failed:
+            if failed.status not in _NO_SUCH_PATH or path not in _PORTS:
+                raise
+            text = f"{path}: HTTP {failed.status}; {_PORTS[path]}"
+            raise NodeFailed(self.name, text, status=failed.status) from None
         # A node reports an error with status 200, in an object with this one member.
         if body.lstrip().startswith(b'{"Error"'):
             raise self._failure(f"{path}: {body.decode(errors='replace')}")
         try:
             return msgspec.json.decode(body, type=shape)
         except (msgspec.DecodeError, UnicodeDecodeError):
-            raise self._endpoints.garbage(self._number, f"{path}: not a TRON answer") from None
+            raise self._endpoints.garbage(self._number, f"{path}: not a TRON answer", body) from None
 
     def _failure(self, what: str) -> NodeFailed:
-        return NodeFailed(self.name, shown(what))
+        return NodeFailed(self.name, self.show(what))
+
+    def show(self, text: str) -> str:
+        """A node's text as it may be stored and shown."""
+        return self._endpoints.show(self._number, text)
 
 
 class TronNodes:
     """The configured nodes in the order of their use. The same endpoint twice counts once."""
 
-    def __init__(self, urls: Sequence[str], *, timeout_s: float = TIMEOUT_S) -> None:
-        """Raises ValueError without a URL, or if one is not http or https."""
-        distinct = dict.fromkeys(url.rstrip("/") for url in urls)
-        self._endpoints = Endpoints(tuple(distinct), timeout_s=timeout_s)
+    def __init__(self, nodes: Sequence[str | NodeAddress], *, timeout_s: float = TIMEOUT_S) -> None:
+        """Raises ValueError without a node, or if a URL is not http or https."""
+        self._endpoints = Endpoints(nodes, timeout_s=timeout_s)
         self.all = tuple(TronNode(self._endpoints, number) for number in range(len(self._endpoints)))
         self.quorum = min(2, len(self.all))
 
@@ -254,14 +269,9 @@ def _is_empty(answer: BlockAnswer) -> bool:
     return answer.block_header.raw_data.txTrieRoot == NO_TRANSACTIONS
 
 
-def shown(text: str) -> str:
-    """A node's text as it may be stored and shown: printable and short."""
-    return re.sub(r"[^ -~]+", " ", text)[:_SHOWN]
-
-
 def decode_message(message: str) -> str:
     """A node's message. Some paths give it in hex, others as plain text."""
     try:
-        return shown(bytes.fromhex(message).decode(errors="replace"))
+        return show_text(bytes.fromhex(message).decode(errors="replace"))
     except ValueError:
-        return shown(message)
+        return show_text(message)

@@ -17,6 +17,7 @@ from typing import Final
 
 import msgspec
 
+from merchant_wallet.chains.node_texts import show_text
 from merchant_wallet.chains.protocol import (
     Expired,
     FinalRecord,
@@ -31,7 +32,7 @@ from merchant_wallet.chains.protocol import (
 from merchant_wallet.chains.transfer_logs import make_final_record
 from merchant_wallet.chains.transport import NodeFailed, ask_together
 from merchant_wallet.chains.tron.answers import TransactionRecord
-from merchant_wallet.chains.tron.http import FAILED, SUCCESS, BlockBody, TronNode, decode_message, shown
+from merchant_wallet.chains.tron.http import FAILED, SUCCESS, BlockBody, TronNode, decode_message
 from merchant_wallet.chains.tron.reader import Movement, TronReader, movements_of, select_usable
 from merchant_wallet.chains.tron.transactions import (
     TronTransaction,
@@ -155,7 +156,7 @@ class TronProof:
             outcome=record.receipt.result,
             is_failed=record.result == FAILED,
             movements=tuple(movements_of(record, self._rules.token)),
-            cause=f"{shown(record.receipt.result)} in block {record.blockNumber}"
+            cause=f"{show_text(record.receipt.result)} in block {record.blockNumber}"
             + (message and f": {message}"),
         )
 

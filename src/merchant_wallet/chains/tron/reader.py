@@ -209,7 +209,8 @@ class TronReader:
             raise NodeFailed(node.name, f"block {number} is missing or was just replaced")
         block, is_empty = found
         if is_empty == bool(records) or any(record.blockNumber != number for record in records):
-            raise NodeFailed(node.name, f"does not keep the results of the transactions in block {number}")
+            text = f"does not keep the results of the transactions in block {number}"
+            raise NodeFailed(node.name, f"{text} (java-tron: storage.transHistory.switch)")
         return [transfer for record in records for transfer in self._transfers_of(block, record)]
 
     def _transfers_of(self, block: Block, record: TransactionRecord) -> list[TokenTransfer]:

@@ -1,0 +1,78 @@
+"""What went wrong at a node, in words that may be stored and shown. Pure.
+
+Rules:
+- A text is one line, short, printable and without markup.
+- Nothing in it may be a key: what occurs in the node's URLs or headers is replaced.
+"""
+
+import re
+import socket
+import ssl
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import httpx
+
+MAX_SHOWN: Final = 200
+"""Characters of a node's own text."""
+HIDDEN: Final = "***"
+_READ_BYTES: Final = 65_536
+_INVISIBLE: Final = re.compile(r"<!--.*?-->|<(script|style)\b.*?</\1\s*>", re.DOTALL | re.IGNORECASE)
+_TAG: Final = re.compile(r"<[!/?a-z][^>]*>", re.IGNORECASE)
+_UNPRINTABLE: Final = re.compile(r"[^!-~]+")
+
+
+def show_text(text: str, secrets: Sequence[str] = ()) -> str:
+    """A node's text as it may be shown."""
+    line = _UNPRINTABLE.sub(" ", text).strip()
+    if secrets:
+        line = re.sub("|".join(map(re.escape, secrets)), HIDDEN, line, flags=re.IGNORECASE)
+    return line[:MAX_SHOWN]
+
+
+def show_body(body: bytes, secrets: Sequence[str] = ()) -> str:
+    """The first words of an answer that is not what was asked for."""
+    text = body[:_READ_BYTES].decode(errors="replace")
+    return show_text(_TAG.sub(" ", _INVISIBLE.sub(" ", text)), secrets)
+
+
+def describe_failure(error: Exception, timeout_s: float) -> str:
+    """Why a request got no answer. Texts of libraries may hold the URL, so none is repeated."""
+    if isinstance(error, TimeoutError | httpx.TimeoutException):
+        return f"no answer within {timeout_s:g} s"
+    for cause in _list_causes(error):
+        if sentence := _describe_cause(cause):
+            return sentence
+    if isinstance(error, httpx.ConnectError):
+        return "no connection could be opened"
+    if isinstance(error, httpx.RemoteProtocolError | httpx.NetworkError):
+        return "the connection was closed before the answer was complete"
+    return f"the answer can't be read ({type(error).__name__})"
+
+
+def _describe_cause(cause: BaseException) -> str | None:
+    if isinstance(cause, ssl.SSLCertVerificationError):
+        return f"its certificate is not trusted: {show_text(cause.verify_message)}"
+    if isinstance(cause, ssl.SSLError):
+        # Only errors of OpenSSL have a reason.
+        return f"TLS failed: {show_text(getattr(cause, 'reason', None) or type(cause).__name__)}"
+    if isinstance(cause, socket.gaierror):
+        unknown = cause.errno in (socket.EAI_NONAME, socket.EAI_NODATA)
+        return "host name not found" if unknown else "the host name could not be looked up"
+    if isinstance(cause, ConnectionRefusedError):
+        return "connection refused"
+    return None
+
+
+def _list_causes(error: BaseException) -> Iterator[BaseException]:
+    """The errors that led to this one, also those of several tries."""
+    waiting, seen = [error], set[int]()
+    while waiting:
+        one = waiting.pop(0)
+        if id(one) in seen:
+            continue
+        seen.add(id(one))
+        yield one
+        waiting += [cause for cause in (one.__cause__, one.__context__) if cause is not None]
+        if isinstance(one, BaseExceptionGroup):
+            waiting += one.exceptions
