@@ -1,6 +1,7 @@
 """Nodes that hide a transfer: an incomplete list of receipts never counts as "no transfers"."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from tests.chains.evm_scene import WALLET, EvmScene
 from tests.chains.node_proxy import NO_BATCHES, Behaviour, Forward, NodeProxy, Raw, Refusal
 
 from merchant_wallet.base.addresses import keccak256
+from merchant_wallet.chains.evm import node as evm_node
 from merchant_wallet.chains.evm.bloom import bloom_of, may_contain
 from merchant_wallet.chains.evm.chain import EvmChain
 from merchant_wallet.chains.protocol import ChainAway, ChainDisagrees
@@ -114,23 +116,70 @@ def test_a_node_that_hides_a_transfer_and_forges_its_header_needs_a_second_like_
 def test_of_two_nodes_one_that_is_away_settles_nothing(evm: EvmScene) -> None:
     async def story(chain: EvmChain, proxies: list[NodeProxy]) -> None:
         number = give_two(evm)
-        proxies[0].fail(Refusal(-32603, "internal error"), RECEIPTS)
+        proxies[0].fail(Refusal(-32000, "internal error"), RECEIPTS)
         with pytest.raises(ChainAway, match="internal error"):
             await chain.transfers(number, number)
 
     play(evm, 2, story)
 
 
-@pytest.mark.parametrize("code", [-32601, -32004])
-def test_a_node_without_receipts_of_whole_blocks_is_asked_for_each(evm: EvmScene, code: int) -> None:
-    async def story(chain: EvmChain, proxies: list[NodeProxy]) -> None:
-        number = give_two(evm)
+NO_BLOCK_RECEIPTS: list[Raw | Refusal] = [
+    *[Refusal(code, "the method is not available") for code in (-32601, -32600, -32004, -32001, -32603)],
+    Raw(b"<h1>Forbidden</h1>", 403),
+    Raw(b'{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"not in your plan"}}', 403),
+]
+
+
+def test_a_node_without_receipts_of_whole_blocks_is_asked_for_each(evm: EvmScene) -> None:
+    number = give_two(evm)
+
+    async def story(refusal: Raw | Refusal, chain: EvmChain, proxies: list[NodeProxy]) -> None:
+        [proxy] = proxies
+        proxy.mend()
         truth = await chain.transfers(number, number)
-        proxies[0].fail(Refusal(code, "the method does not exist"), RECEIPTS)
+        proxy.fail(refusal, RECEIPTS)
+        proxy.asked.clear()
         assert await chain.transfers(number, number) == truth
-        proxies[0].always(RECEIPT, None)
+        assert await chain.transfers(number, number) == truth
+        # Within five minutes the node is not asked for whole blocks again.
+        assert proxy.asked.count(RECEIPTS) == 1
+        assert proxy.asked.count(RECEIPT) == 4
+        proxy.always(RECEIPT, None)
         with pytest.raises(NodeRefused, match="has no receipts of block"):
             await chain.transfers(number, number)
+
+    for refusal in NO_BLOCK_RECEIPTS:
+        play(evm, 1, partial(story, refusal))
+
+
+def test_after_a_while_receipts_of_whole_blocks_are_tried_again(
+    evm: EvmScene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(evm_node, "SINGLE_S", 0.0)
+
+    async def story(chain: EvmChain, proxies: list[NodeProxy]) -> None:
+        number = give_two(evm)
+        proxies[0].fail(Refusal(-32001, "not in your plan"), RECEIPTS)
+        truth = await chain.transfers(number, number)
+        proxies[0].mend()
+        proxies[0].asked.clear()
+        assert await chain.transfers(number, number) == truth
+        assert proxies[0].asked.count(RECEIPTS) == 1
+        assert RECEIPT not in proxies[0].asked
+
+    play(evm, 1, story)
+
+
+@pytest.mark.parametrize("error", [Refusal(-32005, "too many requests"), Raw(b"too many requests", 429)])
+def test_a_node_that_is_asked_too_much_is_not_asked_for_single_receipts(
+    evm: EvmScene, error: Raw | Refusal
+) -> None:
+    async def story(chain: EvmChain, proxies: list[NodeProxy]) -> None:
+        number = give_two(evm)
+        proxies[0].fail(error, RECEIPTS)
+        with pytest.raises((ChainAway, NodeRefused), match="too many requests"):
+            await chain.transfers(number, number)
+        assert RECEIPT not in proxies[0].asked
 
     play(evm, 1, story)
 

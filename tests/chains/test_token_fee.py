@@ -176,7 +176,7 @@ def test_a_node_that_takes_no_batches_is_asked_one_by_one_for_a_while(
 def test_one_failed_batch_does_not_end_batches_for_ever(
     evm: EvmScene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(evm_node, "BATCH_COOLDOWN_S", 0.0)
+    monkeypatch.setattr(evm_node, "SINGLE_S", 0.0)
 
     async def story(chain: EvmChain, proxies: list[NodeProxy]) -> None:
         proxies[0].refuses_batches = Raw(b"bad gateway", 502)

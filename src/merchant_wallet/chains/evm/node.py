@@ -25,12 +25,13 @@ from merchant_wallet.chains.transport import (
 
 # keccak("Transfer(address,address,uint256)"): the first topic of every Transfer log (ERC-20).
 TRANSFER_TOPIC: Final = "0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef"
-# How nodes say that they lack a method: JSON-RPC's own codes, and that of EIP-1474.
-NO_METHOD_CODES: Final = frozenset({-32601, -32600, -32004})
+# How nodes say that they or a plan lack a method: JSON-RPC's own codes, that of EIP-1474, those of providers.
+NO_METHOD_CODES: Final = frozenset({-32601, -32600, -32004, -32001, -32603})
+NO_METHOD_STATUSES: Final = frozenset({403, 404, 405, 501})
 BATCH_SIZE: Final = 100
 """Requests in one JSON-RPC batch. Nodes accept no more than some hundreds."""
-BATCH_COOLDOWN_S: Final = 300.0
-"""A node that answers single requests but no batch gets no batch for this long."""
+SINGLE_S: Final = 300.0
+"""A node that gives single answers, but no batches or no block's receipts, gets single requests so long."""
 MAX_CONCURRENT_SINGLE: Final = 8
 """Single requests at the same time to a node that gets no batch."""
 
@@ -86,6 +87,7 @@ class EvmNode:
         self._rpc = rpc
         self._index = index
         self._batches_from_s = float("-inf")
+        self._block_receipts_from_s = float("-inf")
 
     @property
     def name(self) -> str:
@@ -134,22 +136,31 @@ class EvmNode:
     async def block_receipts(self, block: EvmBlock) -> list[EvmReceipt]:
         """The receipts of a block's transactions. One by one if the node can't give them together.
 
-        Raises NodeRefused if the node has no receipts of the block.
+        Raises NodeRefused if the node has no receipts of the block (yet).
         """
+        receipts = await self._ask_receipts(block)
+        if receipts is None or None in receipts:
+            raise NodeRefused(self.name, 0, f"has no receipts of block {block.header.number}")
+        return [receipt for receipt in receipts if receipt is not None]
+
+    async def _ask_receipts(self, block: EvmBlock) -> Sequence[EvmReceipt | None] | None:
+        now_s = asyncio.get_running_loop().time()
+        if now_s < self._block_receipts_from_s:
+            return await self._receipts_of(block.transactions)
         try:
-            receipts = await self._ask(
+            return await self._ask(
                 _read_receipts,
                 "eth_getBlockReceipts",
                 _tag(block.header.number),
                 limit_bytes=LARGE_ANSWER_BYTES,
             )
-        except NodeRefused as refused:
-            if refused.code not in NO_METHOD_CODES:
+        except (NodeFailed, NodeRefused) as refused:
+            if not _lacks_method(refused):
                 raise
             receipts = await self._receipts_of(block.transactions)
-        if receipts is None or None in receipts:
-            raise NodeRefused(self.name, 0, f"has no receipts of block {block.header.number}")
-        return [receipt for receipt in receipts if receipt is not None]
+        # Plans change, and a refusal may be an accident. So the pause ends.
+        self._block_receipts_from_s = now_s + SINGLE_S
+        return receipts
 
     async def _receipts_of(self, tx_hashes: Sequence[str]) -> list[EvmReceipt | None]:
         found: list[EvmReceipt | None] = []
@@ -240,9 +251,8 @@ class EvmNode:
             raise
         except (NodeFailed, NodeRefused):
             answers = await self._ask_singly(read, method, many)
-        # Only now it is certain that the batch was the reason. One batch may fail by chance, so the pause
-        # ends.
-        self._batches_from_s = now_s + BATCH_COOLDOWN_S
+        # Only now it is certain that the batch was the reason. One may fail by chance, so the pause ends.
+        self._batches_from_s = now_s + SINGLE_S
         return answers
 
     async def _ask_singly(
@@ -307,6 +317,12 @@ def read_word(answer: bytes) -> int:
     if len(answer) != 32:
         raise ValueError("a view's answer is one word of 32 bytes")
     return int.from_bytes(answer, "big")
+
+
+def _lacks_method(refused: NodeFailed | NodeRefused) -> bool:
+    """Whether a node says that it, or the caller's plan, lacks the method."""
+    is_code = isinstance(refused, NodeRefused) and refused.code in NO_METHOD_CODES
+    return is_code or refused.status in NO_METHOD_STATUSES
 
 
 def _hex(raw: bytes) -> str:
