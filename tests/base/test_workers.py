@@ -8,7 +8,17 @@ from structlog.testing import capture_logs
 
 from merchant_wallet.base import workers
 from merchant_wallet.base.db import connect
-from merchant_wallet.base.workers import WorkerConnection, compute_retry_pause_s, repeat, run_workers
+from merchant_wallet.base.workers import (
+    WorkerConnection,
+    compute_retry_pause_s,
+    limit_time,
+    log_failure,
+    repeat,
+    run_workers,
+)
+from merchant_wallet.chains.protocol import ChainAway, ChainDisagrees
+from merchant_wallet.chains.signer import SignerAway
+from merchant_wallet.chains.transport import NodeFailed, NodeRefused
 
 
 def test_a_turn_is_done_again_when_the_worker_is_woken() -> None:
@@ -46,6 +56,45 @@ def test_a_failed_turn_is_logged_and_tried_again(monkeypatch: pytest.MonkeyPatch
         ]
 
     monkeypatch.setattr(workers, "FIRST_RETRY_S", 0.001)
+    asyncio.run(scenario())
+
+
+PASSING: list[tuple[Exception, str]] = [
+    (ChainAway("n.example: eth_chainId: connection refused"), "n.example: eth_chainId: connection refused"),
+    (ChainDisagrees("nodes show\ndifferent blocks 7"), "nodes show different blocks 7"),
+    (NodeFailed("n.example", "HTTP 502"), "n.example: HTTP 502"),
+    (
+        NodeRefused("n.example", -32000, "finalized block not found"),
+        "n.example: finalized block not found (-32000)",
+    ),
+    (SignerAway("no answer in 5 s"), "no answer in 5 s"),
+    (TimeoutError("ERC20: no answer within 30 s"), "ERC20: no answer within 30 s"),
+    (TimeoutError(), "timeout"),
+]
+
+
+def test_what_passes_by_itself_is_a_warning_with_a_sentence_and_no_traceback() -> None:
+    with capture_logs() as logs:
+        for error, _ in PASSING:
+            log_failure(workers.log, "failed", error)
+        log_failure(workers.log, "failed", ValueError("a fault of ours"))
+    *passing, fault = logs
+    assert [(line["log_level"], line["reason"]) for line in passing] == [
+        ("warning", sentence) for _, sentence in PASSING
+    ]
+    assert not any("exc_info" in line for line in passing)
+    assert (fault["log_level"], str(fault["exc_info"])) == ("error", "a fault of ours")
+
+
+def test_a_limit_of_time_says_what_took_too_long() -> None:
+    async def scenario() -> None:
+        with pytest.raises(TimeoutError, match=r"^no answer within 0\.01 s$"):
+            async with limit_time(0.01, "no answer"):
+                await asyncio.Event().wait()
+        with pytest.raises(TimeoutError, match=r"^its own$"):
+            async with limit_time(60, "no answer"):
+                raise TimeoutError("its own")
+
     asyncio.run(scenario())
 
 

@@ -264,6 +264,28 @@ def test_a_node_without_receipts_is_reported_before_anything_is_read(evm: EvmSce
     play(evm, 1, story)
 
 
+def test_receipts_that_come_some_seconds_after_their_block_are_no_fault_of_the_node(evm: EvmScene) -> None:
+    async def story(chain: EvmChain, proxies: list[NodeProxy]) -> None:
+        evm.token.give(ALICE, 5)
+        evm.node.mine(7)
+        head = evm.node.height() + 1
+        evm.token.give(ALICE, 5)
+        time_ms = (await chain.head()).time_ms
+
+        async def late(forward: Forward, params: list[Any]) -> Any:
+            return None if int(params[0], 16) >= head else await forward(RECEIPTS, *params)
+
+        proxies[0].behaviours[RECEIPTS] = late
+        assert await chain.check_setup(lambda: time_ms) == []
+        with pytest.raises(NodeRefused, match="has no receipts of block"):
+            await chain.transfers(head, head)
+        proxies[0].always(RECEIPTS, None)
+        (wrong,) = await chain.check_setup(lambda: time_ms)
+        assert "has no receipts of block" in wrong
+
+    play(evm, 1, story)
+
+
 def test_blocks_without_the_token_cost_no_receipts(evm: EvmScene) -> None:
     async def story(chain: EvmChain, proxies: list[NodeProxy]) -> None:
         first = evm.node.height() + 1

@@ -1,6 +1,7 @@
 """Nodes that hang after accepting a transaction, refuse it, or lie before a signature is made."""
 
 import asyncio
+import re
 from typing import Any
 
 import pytest
@@ -54,6 +55,36 @@ def test_a_node_that_accepts_and_then_falls_silent_takes_the_transfer_once(evm: 
             assert evm.token.balance(RECIPIENT) == 25 * USDT
 
     asyncio.run(story())
+
+
+def test_a_node_without_a_final_block_says_so_and_stops_nothing_else(evm: EvmScene) -> None:
+    async def refuse(forward: Forward, params: list[Any]) -> Any:
+        if params[0] == "finalized":
+            raise Refusal(-32000, "finalized block not found")
+        return await forward("eth_getBlockByNumber", *params)
+
+    async def lack(forward: Forward, params: list[Any]) -> Any:
+        return None if params[0] == "finalized" else await forward("eth_getBlockByNumber", *params)
+
+    async def story(chain: EvmChain, proxies: list[NodeProxy]) -> None:
+        head = await chain.head()
+        assert await chain.check_setup(lambda: head.time_ms) == []
+        rows = {
+            refuse: r"has no finalized block: .*not found \(-32000\)",
+            lack: r"has no finalized block \(0\)",
+        }
+        for behaviour, text in rows.items():
+            proxies[0].behaviours["eth_getBlockByNumber"] = behaviour
+            [status, other] = await chain.look_at_nodes()
+            assert (status.head, status.final) == (head, None)
+            assert status.failure is not None
+            assert re.search(text, status.failure)
+            assert (other.head, other.failure) == (head, None)
+            assert await chain.check_setup(lambda: head.time_ms) == []
+            with pytest.raises(ChainAway, match="only one node says which block is final"):
+                await chain.final()
+
+    play(evm, 2, story)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """`deposits`: simulated deposits, as an operator sees them."""
 
 import asyncio
+import json
 
 import pytest
 from tests.cli.conftest import Wallet
@@ -131,6 +132,25 @@ def test_how_far_the_chains_were_read_is_shown_and_can_be_set_back(wallet: Walle
     assert "no block 8" in wallet.refuse("deposits", "rescan", "ERC20", "9")
     work(wallet)
     assert wallet.balance("Shop", "merchant:USDT") == "21"
+
+
+def test_a_chain_that_was_never_read_is_shown_with_what_its_nodes_say(wallet: Wallet) -> None:
+    wallet.tamper(
+        "insert into worker_report values ('node', 'TRC20 1', %(report)s, 'w', 1)",
+        report=json.dumps(
+            {"chain": "TRC20", "failure": "n.example: /wallet/getblock: HTTP 403: unknown key"}
+        ),
+    )
+    wallet.variables |= {"WALLET_SANDBOX": "false", "WALLET_TRC20_RPC": "https://n.example"}
+    assert wallet.ask("deposits", "chains")["chains"] == [
+        {
+            "chainType": "TRC20",
+            "finalBlock": None,
+            "headBlock": None,
+            "movedMs": None,
+            "alert": "not read yet; n.example: /wallet/getblock: HTTP 403: unknown key",
+        }
+    ]
 
 
 def test_a_range_of_blocks_is_read_again_beside_the_service(wallet: Wallet) -> None:

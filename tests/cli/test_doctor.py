@@ -137,6 +137,12 @@ def test_real_chains_are_asked_whether_they_fit_the_settings(wallet: Wallet) -> 
         assert wrong(checks) == ["durability", "keys"]
         assert "ERC20 over 1 node(s), TRC20 over 2 node(s)" in checks["configuration"]["text"]
         assert "ERC20 and TRC20 fit" in checks["chains"]["text"]
+        assert checks["chains"]["hint"] is None
+        one_side = f"{devnet.settings['WALLET_TRC20_RPC']}, http://127.0.0.1:9"
+        wallet.variables["WALLET_TRC20_RPC"] = one_side
+        hint = examine(wallet, 1)["chains"]["hint"]
+        assert hint == "TRC20, node 127.0.0.1:9: /wallet/getblock: connection refused"
+        wallet.variables |= devnet.settings
         wallet.tamper("insert into hot_wallet (chain, address) values ('ERC20', %(empty)s)", empty=b"e" * 20)
         gas = examine(wallet, 1)
         assert wrong(gas) == ["durability", "keys", "hot wallet"]

@@ -157,6 +157,20 @@ def test_whatever_else_waits_is_listed_with_a_link_that_opens(
         till.shop.merchant_id,
         hindered,
     )
+    hidden = till.order("42", "TRC20")
+    platform.rows(
+        "insert into payout (merchant_id, order_id, chain, fence, claimed_by, claimed_until_ms,"
+        " obstacle_kind, obstacle_cause, obstacle_ms) values (%s, %s, 'TRC20', 1, 'a worker', 0, 'node',"
+        " 'no node answers', %s)",
+        till.shop.merchant_id,
+        hidden,
+        clock() - inbox_lists.PASSING_MS,
+    )
+    platform.rows(
+        "insert into chain_cursor (chain, final_number, final_hash, head_number, head_hash, moved_ms, alert)"
+        " values ('TRC20', 1, '0x1', 1, '0x1', 1, 'no node answers') on conflict (chain) do update set"
+        " alert = excluded.alert"
+    )
     stop(platform)
     make_event(till.shop, "dead_letter")
     arrive(till.shop, "held")
@@ -172,6 +186,8 @@ def test_whatever_else_waits_is_listed_with_a_link_that_opens(
         "are stopped by ann, on the command line",
         "is frozen until an operator has looked",
         "too little coin for the network fee of 1 order",
+        "An obstacle on TRC20 keeps 1 order waiting",
+        "Deposits on TRC20 are not read",
         "Books and chain differ on ERC20",
         "is held until a person decides",
         "1 callback was given up",
@@ -183,6 +199,22 @@ def test_whatever_else_waits_is_listed_with_a_link_that_opens(
     for link in re.findall(r'<a class="inbox-text" href="([^"]+)"', ann.page(INBOX)):
         ann.page(link.replace("&amp;", "&"))
     assert count(ann) == str(len(found) - 1), "nobody has to act on dust"
+    platform.rows("update chain_cursor set alert = null")
+    platform.rows("update payout set obstacle_ms = %s where order_id = %s", clock() - 60_000, hidden)
+    assert not [text for text in items(ann) if "not read" in text or "An obstacle" in text]
+
+
+def test_a_comparison_that_failed_once_calls_nobody(platform: Platform, people: People, clock: Clock) -> None:
+    ann, text = people.signed_in("owner"), "Books and chain could not be compared on TRC20"
+    began_ms = clock()
+    platform.rows(
+        "insert into reconciliation (chain, at_ms, is_sound, cause, explanation)"
+        " values ('TRC20', %s, false, 'no node', '{}')",
+        began_ms,
+    )
+    assert text not in items(ann)
+    clock.advance(inbox_lists.COMPARED_AGAIN_MS)
+    assert text in items(ann)
 
 
 def seen_form(person: ConsoleUser) -> dict[str, str]:

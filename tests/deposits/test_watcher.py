@@ -17,6 +17,7 @@ from tests.deposits.conftest import (
 from merchant_wallet.deposits import chain_store
 from merchant_wallet.deposits.chain_store import CursorMoved
 from merchant_wallet.deposits.final_ranges import BlocksMissing, FinalityBroken
+from merchant_wallet.deposits.watcher import ALERT_AFTER, ChainUnfit
 from merchant_wallet.reporting.cells import reach_one
 from merchant_wallet.reporting.deposits import DepositFilter, list_cursors, list_deposits
 
@@ -144,6 +145,30 @@ def test_a_final_block_that_leaves_the_chain_undoes_nothing_and_raises_an_alert(
         (cursor,) = await list_cursors(scene.home)
         assert cursor.alert is not None
         assert "was final" in cursor.alert
+
+    in_scene(scenario)
+
+
+def test_nodes_that_do_not_fit_for_a_minute_raise_an_alert_until_they_fit(in_scene: InScene) -> None:
+    async def scenario(scene: DepositScene) -> None:
+        chain, wrong = FakeChainReader(), ["ERC20: n.example: eth_chainId: HTTP 403: unknown key"]
+
+        async def check() -> list[str]:
+            return wrong
+
+        await scene.catch_up(scene.watcher(chain))
+        chain.mine(blocks=FINAL_DEPTH)
+        watcher = scene.watcher(chain, check=check)
+        for count in range(1, ALERT_AFTER + 1):
+            with pytest.raises(ChainUnfit, match="unknown key"):
+                await watcher.follow()
+            [cursor] = await list_cursors(scene.home)
+            assert (cursor.alert is None) == (count < ALERT_AFTER)
+        assert cursor.alert == wrong[0]
+        wrong.clear()
+        await scene.catch_up(watcher)
+        [cursor] = await list_cursors(scene.home)
+        assert cursor.alert is None
 
     in_scene(scenario)
 

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 from tests.rows import each_row
 
-from merchant_wallet.base.db import TransientError
+from merchant_wallet.base.errors import TransientError
 from merchant_wallet.reporting.cells import MAX_PARALLEL, AllAway, Source, gather, gather_page
 from merchant_wallet.reporting.paging import MAX_NUMBER, Connection, Key, Order, Read, Row
 

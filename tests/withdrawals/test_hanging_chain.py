@@ -4,10 +4,14 @@ import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
+from structlog.testing import capture_logs
 from tests.withdrawals.conftest import TRC20_ADDRESS
 from tests.withdrawals.fake_chains import EvmLikeFake
 
 from merchant_wallet.chains.protocol import Transfer
+from merchant_wallet.withdrawals import chain_timeout
+from merchant_wallet.withdrawals.payouts import list_blocked
 
 if TYPE_CHECKING:
     from tests.withdrawals.conftest import InShop, Shop
@@ -25,6 +29,22 @@ class Hanging(EvmLikeFake):
     async def check_payable(self, transfer: Transfer) -> None:
         await self.mended.wait()
         await super().check_payable(transfer)
+
+
+def test_a_chain_that_hangs_is_an_obstacle_with_a_sentence_and_no_traceback(
+    in_shop: "InShop", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario(shop: "Shop") -> None:
+        await shop.order()
+        with capture_logs() as lines:
+            await shop.turn(shop.payer(chains={"ERC20": Hanging(shop.folder / "sequenced")}))
+        sentence = "ERC20: no answer of nodes and signer within 0.01 s"
+        assert [(one.kind, one.cause) for one in await list_blocked(shop.connection)] == [("node", sentence)]
+        [failed] = [line for line in lines if line["event"] == "payout attempt failed"]
+        assert (failed["log_level"], failed["reason"]) == ("warning", sentence)
+
+    monkeypatch.setattr(chain_timeout, "CHAIN_TIMEOUT_S", 0.01)
+    in_shop(scenario)
 
 
 def test_orders_of_a_hanging_chain_leave_room_for_the_others(in_shop: "InShop") -> None:

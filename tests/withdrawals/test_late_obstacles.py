@@ -6,6 +6,7 @@ import pytest
 from tests.withdrawals.fake_chains import EvmLikeFake
 
 from merchant_wallet.chains.protocol import Blocked, Obstacle, Payout, SignedTransfer, Unpayable, Verdict
+from merchant_wallet.chains.transport import NodeRefused
 from merchant_wallet.withdrawals.payouts import list_blocked, read_signed
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
 APART = "the nodes are too far apart in time"
 BLOCKED = Blocked(Obstacle("node", APART))
+NO_FINAL = NodeRefused("n.example", -32000, "finalized block not found")
 UNPAYABLE = Unpayable("the token has blacklisted the recipient")
 
 
@@ -38,8 +40,12 @@ class FailingChain(EvmLikeFake):
 @pytest.mark.parametrize("action", ["judge", "broadcast"])
 @pytest.mark.parametrize(
     ("error", "obstacle"),
-    [(BLOCKED, ("node", APART)), (UNPAYABLE, ("fault", str(UNPAYABLE)))],
-    ids=["blocked", "unpayable"],
+    [
+        (BLOCKED, ("node", APART)),
+        (UNPAYABLE, ("fault", str(UNPAYABLE))),
+        (NO_FINAL, ("node", "n.example: finalized block not found (-32000)")),
+    ],
+    ids=["blocked", "unpayable", "no final block"],
 )
 def test_an_order_waits_with_its_late_obstacle_and_is_paid_once_it_is_gone(
     in_shop: "InShop", action: str, error: Exception, obstacle: tuple[str, str]

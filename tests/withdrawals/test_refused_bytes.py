@@ -34,7 +34,7 @@ def test_what_nodes_refuse_for_its_fee_is_replaced_when_it_is_stuck(in_shop: "In
         shop.clock.advance(5_000)
         await shop.turn(payer)
         # It is not stuck yet: the order waits and its cause is shown.
-        assert [waiting.kind for waiting in await list_blocked(shop.connection)] == ["fault"]
+        assert [waiting.kind for waiting in await list_blocked(shop.connection)] == ["node"]
         chain.mine(STUCK_BLOCKS)
         shop.clock.advance(30_000)
         await shop.turn(payer)

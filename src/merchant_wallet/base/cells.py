@@ -14,7 +14,8 @@ from typing import Final, NamedTuple, Protocol
 
 from psycopg import AsyncConnection
 
-from merchant_wallet.base.db import HOME_SCHEMA, TransientError
+from merchant_wallet.base.db import HOME_SCHEMA
+from merchant_wallet.base.errors import TransientError
 
 DEFAULT_CELL_ID: Final = 0
 DEFAULT_CELL_NAME: Final = "main"

@@ -23,6 +23,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import TransactionStatus
 from psycopg.pq.abc import PGconn
 
+from merchant_wallet.base.errors import TransientError
 from merchant_wallet.base.sqlstates import READ_ONLY, is_away, is_transient
 
 APPLICATION_NAME = "merchant-wallet"
@@ -56,10 +57,6 @@ class DatabaseReadOnly(psycopg.OperationalError):
     sqlstate = READ_ONLY
 
 
-class TransientError(Exception):
-    """Base class of our own transient errors: the same call may succeed later."""
-
-
 def is_database_away(error: BaseException) -> bool:
     """Whether the database can't be used at all now: unreachable, starting, full or read-only."""
     if not isinstance(error, psycopg.Error):
@@ -74,7 +71,7 @@ def is_transient_error(error: BaseException) -> bool:
     """Whether an error is transient. Then a traceback would not help."""
     if isinstance(error, psycopg.Error):
         return is_database_away(error) or is_transient(error.sqlstate or "")
-    return isinstance(error, TransientError)
+    return isinstance(error, TransientError | TimeoutError)
 
 
 class ReadOnlyErrors:

@@ -45,6 +45,11 @@ class NodeAddress(NamedTuple):
         """Host and port for texts."""
         return name_of(self.url)
 
+    @property
+    def is_encrypted(self) -> bool:
+        """Whether any of its URLs is https."""
+        return any(urlsplit(url).scheme == "https" for url in (self.url, self.solid_url) if url)
+
     def base_of(self, path: str) -> str:
         """The URL that serves a path."""
         return self.solid_url if self.solid_url and path.startswith(SOLID_PATH) else self.url

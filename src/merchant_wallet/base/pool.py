@@ -22,6 +22,7 @@ from psycopg import AsyncConnection
 from psycopg.pq import TransactionStatus
 
 from merchant_wallet.base import db
+from merchant_wallet.base.errors import TransientError
 
 IDLE_S: Final = 30.0
 """A connection that was not used for this long is closed."""
@@ -37,7 +38,7 @@ class Closable(Protocol):
 C = TypeVar("C", bound=Closable)
 
 
-class PoolBusy(db.TransientError):
+class PoolBusy(TransientError):
     """No connection became free in time."""
 
 

@@ -11,7 +11,8 @@ Rules:
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from typing import Any, Final
 
 import psycopg
@@ -73,14 +74,26 @@ def _is_usable(connection: psycopg.AsyncConnection) -> bool:
 def log_failure(logger: Any, event: str, error: Exception, **facts: object) -> None:
     """Log an error, with its traceback unless it is transient."""
     if is_transient_error(error):
-        logger.warning(event, reason=" ".join(str(error).split()), **facts)
+        logger.warning(event, reason=" ".join(describe_error(error).split()), **facts)
     else:
         logger.error(event, exc_info=error, **facts)
 
 
 def describe_error(error: Exception) -> str:
     """What an operator reads about an error. The log has the rest."""
-    return "timeout" if isinstance(error, TimeoutError) else str(error) or type(error).__name__
+    return str(error) or ("timeout" if isinstance(error, TimeoutError) else type(error).__name__)
+
+
+@asynccontextmanager
+async def limit_time(timeout_s: float, what: str) -> AsyncIterator[None]:
+    """Cancel what runs in the context after this time. Raises TimeoutError, whose text begins with `what`."""
+    try:
+        async with asyncio.timeout(timeout_s) as limit:
+            yield
+    except TimeoutError as error:
+        if not limit.expired():
+            raise
+        raise TimeoutError(f"{what} within {timeout_s:g} s") from error
 
 
 def compute_retry_pause_s(failures: int) -> float:

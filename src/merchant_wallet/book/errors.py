@@ -1,6 +1,6 @@
 """How a submission can fail although no rule refused it."""
 
-from merchant_wallet.base.db import TransientError
+from merchant_wallet.base.errors import TransientError
 
 
 class Unavailable(TransientError):

@@ -13,10 +13,15 @@ from merchant_wallet.chains.protocol import Block
 from merchant_wallet.chains.transport import NodeFailed, NodeRefused
 
 N = TypeVar("N")
+Look = tuple[Block, Block | None, int, str | None]
+"""A node's newest and its final block, the milliseconds of both answers, and why it names no final block."""
 
 
 class NodeStatus(msgspec.Struct, frozen=True):
-    """One node: its newest and its final block, or its failure. `took_ms` is the time of both answers."""
+    """One node: its newest and its final block, and what is wrong. `took_ms` is the time of both answers.
+
+    Without `head` it does not answer. With `head` and without `final` it names no final block.
+    """
 
     name: str
     head: Block | None
@@ -27,19 +32,21 @@ class NodeStatus(msgspec.Struct, frozen=True):
 
 async def look_at(
     names: Iterable[str],
-    every: Callable[
-        [Callable[[N], Awaitable[tuple[Block, Block, int]]]],
-        Awaitable[Sequence[tuple[Block, Block, int] | NodeFailed | NodeRefused]],
-    ],
+    every: Callable[[Callable[[N], Awaitable[Look]]], Awaitable[Sequence[Look | NodeFailed | NodeRefused]]],
     read_head: Callable[[N], Awaitable[Block]],
     read_final: Callable[[N], Awaitable[Block]],
 ) -> list[NodeStatus]:
     """The status of each node, in their order. `every` asks all of them at once."""
 
-    async def look(node: N) -> tuple[Block, Block, int]:
+    async def look(node: N) -> Look:
         began_s = time.monotonic()
-        head, final = await read_head(node), await read_final(node)
-        return head, final, int((time.monotonic() - began_s) * 1000)
+        head = await read_head(node)
+        final, failure = None, None
+        try:
+            final = await read_final(node)
+        except (NodeFailed, NodeRefused) as error:
+            failure = str(error)
+        return head, final, int((time.monotonic() - began_s) * 1000), failure
 
     answers = await every(look)
     return [

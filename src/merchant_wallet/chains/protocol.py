@@ -13,6 +13,7 @@ from typing import Literal, Protocol
 import msgspec
 
 from merchant_wallet.base.addresses import format_address
+from merchant_wallet.base.errors import TransientError
 from merchant_wallet.base.money import format_units
 
 
@@ -250,9 +251,9 @@ class ChainReader(Protocol):
         """The chain's own coin at an address, in its smallest unit (wei, sun)."""
 
 
-class ChainAway(Exception):
+class ChainAway(TransientError):
     """No configured node gave a usable answer. The text says what was asked and what each node said."""
 
 
-class ChainDisagrees(Exception):
+class ChainDisagrees(TransientError):
     """Two nodes gave different answers, and only one can be true. Nothing may be decided from either."""

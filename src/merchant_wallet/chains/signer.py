@@ -12,6 +12,7 @@ from typing import Literal, Protocol
 
 import msgspec
 
+from merchant_wallet.base.errors import TransientError
 from merchant_wallet.chains.protocol import Transfer
 
 Purpose = Literal["payout", "cold", "cancel", "sweep", "top_up"]
@@ -54,7 +55,7 @@ class SigningRefused(Exception):
     """The signer refuses to sign this. The text says why and holds no secret."""
 
 
-class SignerAway(Exception):
+class SignerAway(TransientError):
     """The signer could not be asked or did not answer. Nothing is known about the signature."""
 
 

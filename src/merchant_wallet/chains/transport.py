@@ -16,6 +16,7 @@ from typing import Final, TypeVar
 
 import httpx
 
+from merchant_wallet.base.errors import TransientError
 from merchant_wallet.base.node_addresses import NodeAddress, name_of, read_node
 from merchant_wallet.chains.node_texts import describe_failure, show_body, show_text
 from merchant_wallet.chains.protocol import ChainAway
@@ -78,7 +79,7 @@ async def ask_together(
     return [one.result() for one in asked]
 
 
-class NodeFailed(Exception):
+class NodeFailed(TransientError):
     """A node gave no usable answer: it is down, too slow, its answer too long, an HTTP error or garbage.
 
     `status` is that of an HTTP error.
@@ -93,7 +94,7 @@ class NodeSilent(NodeFailed):
     """Nothing came back in time. The node is down or hangs, so another form of the request is useless."""
 
 
-class NodeRefused(Exception):
+class NodeRefused(TransientError):
     """A node understood the request and answered with an error. `status` is that of an HTTP error."""
 
     def __init__(self, node: str, code: int, message: str, *, status: int | None = None) -> None:
@@ -186,13 +187,17 @@ class Endpoints:
     def _open(self, node: int) -> httpx.AsyncClient:
         client = self._clients.get(node)
         if client is None:
-            # The authorities' certificates are read once for all nodes.
-            self._tls = self._tls or httpx.create_ssl_context(trust_env=False)
+            verify = self._trust() if self._nodes[node].is_encrypted else False
             client = httpx.AsyncClient(
-                trust_env=False, verify=self._tls, timeout=self._timeout_s, limits=CONNECTIONS
+                trust_env=False, verify=verify, timeout=self._timeout_s, limits=CONNECTIONS
             )
             self._clients[node] = client
         return client
+
+    def _trust(self) -> ssl.SSLContext:
+        """The authorities' certificates. They are read once for all nodes."""
+        self._tls = self._tls or httpx.create_ssl_context(trust_env=False)
+        return self._tls
 
     def garbage(self, node: int, what: str, body: bytes = b"") -> NodeFailed:
         """The failure of a node whose answer makes no sense. `what` says why; `body` is shown in part."""

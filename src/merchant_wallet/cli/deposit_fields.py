@@ -1,8 +1,9 @@
-"""The fields of a deposit in the output of commands."""
+"""The fields of deposits, and of the chains that they are read from, in the output of commands."""
 
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from merchant_wallet.cli.session import Session
     from merchant_wallet.reporting.deposits import DepositLine
 
 
@@ -35,3 +36,31 @@ def describe(shown: "DepositLine") -> dict[str, Any]:
         "seenMs": shown.seen_ms,
         "finalMs": shown.final_ms,
     }
+
+
+async def describe_reading(session: "Session") -> list[dict[str, Any]]:
+    """How far each chain was read, and what stops the reading. Those not read yet are listed, too."""
+    from merchant_wallet.approvals.acts.reports import NODE, list_reports
+    from merchant_wallet.reporting.deposits import list_cursors
+
+    read = [
+        {
+            "chainType": cursor.chain,
+            "finalBlock": cursor.final_number,
+            "headBlock": cursor.head_number,
+            "movedMs": cursor.moved_ms,
+            "alert": cursor.alert,
+        }
+        for cursor in await list_cursors(session.conn)
+    ]
+    if session.settings.sandbox:
+        return read
+    known = {one["chainType"] for one in read}
+    said = [one.report for one in await list_reports(session.conn) if one.topic == NODE]
+    for chain in session.settings.open_chains:
+        if chain not in known:
+            failures = [one["failure"] for one in said if one["chain"] == chain and one["failure"]]
+            alert = "; ".join(["not read yet", *failures])
+            nothing = dict.fromkeys(("finalBlock", "headBlock", "movedMs"))
+            read.append({"chainType": chain, **nothing, "alert": alert})
+    return read

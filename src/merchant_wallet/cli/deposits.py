@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from merchant_wallet.cli import terminal
-from merchant_wallet.cli.deposit_fields import describe
+from merchant_wallet.cli.deposit_fields import describe, describe_reading
 from merchant_wallet.cli.failures import CANNOT_RUN, Failure
 from merchant_wallet.cli.options import (
     OR_CHAINS,
@@ -170,7 +170,7 @@ def show(tx_hash: TransactionArgument, data: DataOption = None, as_json: JsonOpt
 
 @app.command()
 def chains(data: DataOption = None, as_json: JsonOption = False) -> None:
-    """Show how far each chain was read, and what stops the reading of one.
+    """Show how far each chain was read, and what stops the reading of one, since `movedMs`.
 
     \b
     Example:
@@ -178,20 +178,7 @@ def chains(data: DataOption = None, as_json: JsonOption = False) -> None:
     """
 
     async def act(session: Session) -> dict[str, Any]:
-        from merchant_wallet.reporting.deposits import list_cursors
-
-        return {
-            "chains": [
-                {
-                    "chainType": cursor.chain,
-                    "finalBlock": cursor.final_number,
-                    "headBlock": cursor.head_number,
-                    "movedMs": cursor.moved_ms,
-                    "alert": cursor.alert,
-                }
-                for cursor in await list_cursors(session.conn)
-            ]
-        }
+        return {"chains": await describe_reading(session)}
 
     terminal.print_list(run(data, act), "chains", CHAIN_COLUMNS, as_json)
 

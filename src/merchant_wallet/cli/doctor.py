@@ -275,13 +275,18 @@ async def _check_nodes(settings: Settings) -> Finding:
     readers = open_chain_readers(settings)
     try:
         wrong = await check_chains(readers)
+        statuses = [(chain, each) for chain in readers for each in await readers[chain].look_at_nodes()]
     finally:
         for reader in readers.values():
             await reader.close()
     if wrong:
         advice = "correct the settings or the node; nothing is paid until they fit"
         return Finding("chains", "; ".join(wrong), advice)
-    return Finding("chains", f"chain id, token and clock of {' and '.join(readers)} fit the settings")
+    text = f"chain id, token and clock of {' and '.join(readers)} fit the settings"
+    hints = [f"{chain}, node {each.failure}" for chain, each in statuses if each.failure]
+    if any(each.head is not None and each.final is None for _, each in statuses):
+        hints.append("docs/chains.md says what a node without a final block lacks")
+    return Finding("chains", text, hint="; ".join(hints) or None)
 
 
 async def _check_nonces(conn: Any) -> Finding:

@@ -32,7 +32,7 @@ def explain(error: Exception) -> Failure | None:
         return None
     if isinstance(error, OSError):
         place = f"{error.filename}: " if error.filename else ""
-        return Failure(f"{place}{error.strerror or error}.", CANNOT_RUN)
+        return Failure(f"{place}{error.strerror or str(error) or 'no answer in time'}.", CANNOT_RUN)
     if isinstance(error, UnicodeEncodeError):
         return Failure("An argument is not valid UTF-8 text.", CANNOT_RUN)
     return _explain_database(error) or _explain_setup(error) or _explain_refusal(error)
@@ -85,6 +85,7 @@ def _explain_setup(error: Exception) -> Failure | None:
     from merchant_wallet.chains.keys.keystore import KeystoreError
     from merchant_wallet.chains.protocol import ChainAway, ChainDisagrees
     from merchant_wallet.chains.signer import SignerAway
+    from merchant_wallet.chains.transport import NodeFailed, NodeRefused
     from merchant_wallet.merchants.keys import WrongMasterKey
     from merchant_wallet.postgres import PostgresError
     from merchant_wallet.postgres.backups.errors import BackupError
@@ -104,7 +105,7 @@ def _explain_setup(error: Exception) -> Failure | None:
     )
     if isinstance(error, known):
         return Failure(str(error), CANNOT_RUN)
-    if isinstance(error, ChainAway | ChainDisagrees):
+    if isinstance(error, ChainAway | ChainDisagrees | NodeFailed | NodeRefused):
         return Failure(f"The chain's nodes give no answer that can be used: {error}.", CANNOT_RUN)
     return None
 

@@ -15,7 +15,7 @@ import msgspec
 from msgspec.structs import replace
 from psycopg import AsyncConnection
 
-from merchant_wallet.base.db import TransientError
+from merchant_wallet.base.errors import TransientError
 from merchant_wallet.console.freeing import SAFETY
 from merchant_wallet.console.wait_reasons import describe_blocker, for_merchant
 from merchant_wallet.reporting.cells import Reach

@@ -24,7 +24,7 @@ from starlette.routing import Route
 from structlog.contextvars import bind_contextvars
 
 from merchant_wallet.approvals.standing import RightLost
-from merchant_wallet.base.db import TransientError
+from merchant_wallet.base.errors import TransientError
 from merchant_wallet.console import flash
 from merchant_wallet.console.ended_sessions import send_to_sign_in, url_of
 from merchant_wallet.console.inbox_cache import cache_of, count_waiting

@@ -12,6 +12,7 @@ from typing import Final, NamedTuple, Protocol
 import structlog
 from psycopg import AsyncConnection
 
+from merchant_wallet.base.errors import TransientError
 from merchant_wallet.base.money import MAX_BALANCE_UNITS
 from merchant_wallet.chains.protocol import Block, ChainReader, TokenTransfer
 from merchant_wallet.deposits import chain_store
@@ -36,7 +37,7 @@ class FinalityBroken(Exception):
     """A final block has left the chain. Nothing is decided on such a chain until it is repaired."""
 
 
-class BlocksMissing(Exception):
+class BlocksMissing(TransientError):
     """The chain does not show blocks that it has named. They are requested again."""
 
 

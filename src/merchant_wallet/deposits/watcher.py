@@ -22,6 +22,7 @@ from psycopg import AsyncConnection
 
 from merchant_wallet.base.cells import DEFAULT_CELL_ID, ReachApart, reach_none
 from merchant_wallet.base.clock import now_ms
+from merchant_wallet.base.errors import TransientError
 from merchant_wallet.base.workers import Connect, WorkerConnection, repeat
 from merchant_wallet.chains.protocol import Block, ChainAway, ChainDisagrees
 from merchant_wallet.chains.transport import NodeRefused
@@ -50,7 +51,7 @@ Check = Callable[[], Awaitable[list[str]]]
 log = structlog.get_logger(__name__)
 
 
-class ChainUnfit(Exception):
+class ChainUnfit(TransientError):
     """The nodes are not those of the configured chain, or do not say so. Nothing is read."""
 
 
@@ -113,18 +114,15 @@ class Watcher:
         home, cell = await self._home.get(), await self._cell.get()
         await self._judge_dust(cell)
         await self._take_in(home, cell)
-        if self._check is not None:
-            if wrong := await self._check():
-                raise ChainUnfit("; ".join(wrong))
-            self._check = None
         try:
+            await self._require_fit()
             has_more = await self._follow(home, cell)
             self._failures = 0
             return has_more
         except CursorMoved as moved:
             log.info("dropped a range that another watcher has read", chain=self._chain, reason=str(moved))
             return False
-        except (ChainAway, NodeRefused, BlocksMissing) as failure:
+        except (ChainAway, ChainUnfit, NodeRefused, BlocksMissing) as failure:
             self._range.shrink()
             self._failures += 1
             if self._failures >= ALERT_AFTER:
@@ -133,6 +131,12 @@ class Watcher:
         except (FinalityBroken, ChainDisagrees) as broken:
             await chain_store.raise_alert(home, self._chain, str(broken))
             raise
+
+    async def _require_fit(self) -> None:
+        if self._check is not None:
+            if wrong := await self._check():
+                raise ChainUnfit("; ".join(wrong))
+            self._check = None
 
     async def _follow(self, home: AsyncConnection, cell: AsyncConnection) -> bool:
         head, final = await self._reader.head(), await self._reader.final()

@@ -14,6 +14,7 @@ import psycopg
 import structlog
 
 from merchant_wallet.base import db
+from merchant_wallet.base.errors import TransientError
 from merchant_wallet.base.pool import Pool, is_idle
 from merchant_wallet.merchants import store
 from merchant_wallet.merchants.issued_addresses import IssuedAddress, issue_address
@@ -28,7 +29,7 @@ READ_TIMEOUT_S = 10.0
 log = structlog.get_logger(__name__)
 
 
-class MerchantsUnavailable(db.TransientError):
+class MerchantsUnavailable(TransientError):
     """The database can't be used now."""
 
 

@@ -10,7 +10,7 @@ import structlog
 from psycopg import AsyncConnection, Error
 
 from merchant_wallet.base.cells import Apart, Cell, Cells, Databases
-from merchant_wallet.base.db import TransientError
+from merchant_wallet.base.errors import TransientError
 from merchant_wallet.base.workers import Connect, WorkerConnection
 
 CONNECT_S: Final = 5.0

@@ -27,7 +27,7 @@ from merchant_wallet.base.chains import CHAINS
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.currencies import USDT
 from merchant_wallet.base.money import format_units
-from merchant_wallet.base.workers import Connect, describe_error, repeat
+from merchant_wallet.base.workers import Connect, describe_error, limit_time, repeat
 from merchant_wallet.chains.jsonrpc import CallReverted
 from merchant_wallet.chains.protocol import Block, ChainAway, ChainDisagrees, TokenTransfer
 from merchant_wallet.chains.transport import NodeFailed, NodeRefused
@@ -257,7 +257,7 @@ class Reconciler:
             balances = await still_snapshots.begin_still_snapshot(databases, moves)
             for name, custody_reader in custody_readers.items():
                 try:
-                    async with asyncio.timeout(CHAIN_TIMEOUT_S):
+                    async with limit_time(CHAIN_TIMEOUT_S, "the comparison was not done"):
                         views[name] = await self._compare_chain(databases, name, custody_reader, balances)
                 except FAILURES as error:
                     causes[name] = describe_error(error)

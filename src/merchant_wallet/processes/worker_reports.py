@@ -20,7 +20,7 @@ from merchant_wallet.audit.checkpointing.task import CheckpointTask
 from merchant_wallet.base.addresses import format_address
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.settings import Settings
-from merchant_wallet.base.workers import Connect, WorkerConnection, log_failure, repeat
+from merchant_wallet.base.workers import Connect, WorkerConnection, limit_time, log_failure, repeat
 from merchant_wallet.chains.evm.chain import EvmChain
 from merchant_wallet.chains.node_status import NodeStatus
 from merchant_wallet.chains.protocol import ChainAway, ChainDisagrees
@@ -90,7 +90,7 @@ class WorkerReporter:
 
     async def _look(self, topic: str, look: Callable[[], Awaitable[Reports]]) -> Reports | None:
         try:
-            async with asyncio.timeout(TIMEOUT_S):
+            async with limit_time(TIMEOUT_S, "no answer"):
                 return await look()
         except Exception as error:
             # The last report stays, with its age.

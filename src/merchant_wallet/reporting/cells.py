@@ -18,7 +18,8 @@ from typing import Final, Generic, NamedTuple, TypeVar
 import psycopg
 
 from merchant_wallet.base.cells import DEFAULT_CELL_NAME
-from merchant_wallet.base.db import TransientError, is_transient_error
+from merchant_wallet.base.db import is_transient_error
+from merchant_wallet.base.errors import TransientError
 from merchant_wallet.custody.still_snapshots import (
     MAX_WAITS,
     WAIT_S,

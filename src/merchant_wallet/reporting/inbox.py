@@ -18,7 +18,7 @@ import msgspec
 import psycopg
 import structlog
 
-from merchant_wallet.base.db import TransientError
+from merchant_wallet.base.errors import TransientError
 from merchant_wallet.book.actors import person_of
 from merchant_wallet.operators.roles import Operator, Right, Role, may
 from merchant_wallet.reporting.cells import Reach

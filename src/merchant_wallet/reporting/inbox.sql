@@ -129,6 +129,10 @@ select c.chain, r.at_ms, r.is_sound, r.cause is not null as is_failed, r.unexpla
         where chain = c.chain and reconciliation_no > least(coalesce(s.reconciliation_no, 0), r.reconciliation_no - 1)
         order by reconciliation_no limit 1) f;
 
+-- name: list_unread_chains
+-- What keeps a chain from being read.
+select chain, alert, moved_ms from chain_cursor where alert is not null and chain = any (%(chains)s::text[]);
+
 -- name: list_failed_sign_ins
 -- Who many sign-ins failed for since a time, by day. A day that somebody has seen comes back as soon as one more fails.
 select f.merchant_id, f.subject, f.day, f.failures, coalesce(s.failures, 0) as seen, s.seen_by,

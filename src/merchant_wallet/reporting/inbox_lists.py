@@ -28,6 +28,12 @@ FAILED: Final = "failed"
 AGAIN: Final = "again"
 LOW: Final = ("funds", "fuel")
 """Obstacles that end when somebody fills the hot wallet."""
+PASSING: Final = ("alert", "node", "stale")
+"""Obstacles that nodes make: one is away for a second, or a few blocks behind another."""
+PASSING_MS: Final = 300_000
+"""Such obstacles pass within this time, or a person must look at the nodes."""
+COMPARED_AGAIN_MS: Final = 900_000
+"""By default a comparison that failed is made again within this time."""
 OF_SCREENING: Final = ("screening", "payout_rule", "payout_hours")
 """Obstacles that a person releases, which have a kind of their own, or that pass by themselves."""
 STAFF_SECRETS_MS: Final = 7 * DAY_MS
@@ -199,7 +205,10 @@ async def list_stops(asked: Asked) -> list[Item]:
 
 
 async def list_obstacles(asked: Asked) -> list[Item]:
-    """What keeps payouts of a chain waiting: one item for each chain and obstacle."""
+    """What keeps payouts of a chain waiting: one item for each chain and obstacle.
+
+    What may pass by itself is listed only after `PASSING_MS`.
+    """
     blockers = await list_blockers(asked.home, asked.cells, chains=asked.chains)
     return [
         Item(
@@ -209,12 +218,22 @@ async def list_obstacles(asked: Asked) -> list[Item]:
             form=one.kind if one.kind in LOW else "",
         )
         for one in blockers
-        if not one.stops_chain and one.kind not in (FROZEN, *OF_SCREENING)
+        if not one.stops_chain
+        and one.kind not in (FROZEN, *OF_SCREENING)
+        and (one.kind not in PASSING or asked.at_ms - one.since_ms >= PASSING_MS)
+    ]
+
+
+async def list_unread_chains(asked: Asked) -> list[Item]:
+    """Chains in use whose watchers can't read on, since the last block that they read."""
+    return [
+        Item(row["chain"], row["moved_ms"], {"chain": row["chain"], "why": row["alert"]})
+        for row in await fetch(asked.home, QUERIES["list_unread_chains"].text, {"chains": list(asked.chains)})
     ]
 
 
 async def list_differences(asked: Asked) -> list[Item]:
-    """Chains whose last comparison with the books was not sound, or failed."""
+    """Chains whose last comparison with the books was not sound, or failed for `COMPARED_AGAIN_MS`."""
     values = {"chains": list(asked.chains), "most": MAX_COMPARISONS}
     return [
         Item(
@@ -228,6 +247,7 @@ async def list_differences(asked: Asked) -> list[Item]:
         )
         for row in await fetch(asked.home, QUERIES["list_last_comparisons"].text, values)
         if not row["is_sound"]
+        and (not row["is_failed"] or asked.at_ms - row["since_ms"] >= COMPARED_AGAIN_MS)
     ]
 
 

@@ -22,7 +22,7 @@ from psycopg import AsyncConnection
 
 from merchant_wallet.base.cells import DEFAULT_CELL_ID, Cell, CellClosed
 from merchant_wallet.base.connection_limits import PAGE_CELL_CONNECTIONS
-from merchant_wallet.base.db import TransientError
+from merchant_wallet.base.errors import TransientError
 from merchant_wallet.base.pool import Pool, PoolBusy, is_idle
 from merchant_wallet.base.workers import Connect
 from merchant_wallet.merchants.cells.carrying import carry

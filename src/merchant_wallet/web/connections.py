@@ -17,6 +17,7 @@ import psycopg
 from psycopg import AsyncConnection
 
 from merchant_wallet.base import db
+from merchant_wallet.base.errors import TransientError
 from merchant_wallet.base.fair_places import SERVICE, FairPlaces
 from merchant_wallet.base.fair_queue import Owner
 from merchant_wallet.base.pool import Pool, PoolBusy, is_idle
@@ -29,7 +30,7 @@ STRANGER_PLACES: Final = 3
 """Strangers are one group, which never holds all places. So they open two connections."""
 
 
-class Away(db.TransientError):
+class Away(TransientError):
     """The database can't be used now."""
 
 

@@ -104,6 +104,15 @@ SOURCES: Final[tuple[Source, ...]] = (
         tone=BAD,
     ),
     Source(
+        "reading",
+        N_("Chains that are not read"),
+        {"": N_("Deposits on {chain} are not read")},
+        "/console/safety",
+        Right.RECORD_TREASURY,
+        inbox_lists.list_unread_chains,
+        tone=BAD,
+    ),
+    Source(
         "proposal",
         N_("Proposed changes"),
         PROPOSED,

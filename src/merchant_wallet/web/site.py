@@ -21,7 +21,7 @@ from starlette.routing import BaseRoute, Match
 from starlette.types import ASGIApp, ExceptionHandler, Message, Receive, Scope, Send
 from structlog.contextvars import bind_contextvars, get_contextvars
 
-from merchant_wallet.base.db import TransientError
+from merchant_wallet.base.errors import TransientError
 from merchant_wallet.base.paths import is_plain
 from merchant_wallet.book.errors import Unavailable
 from merchant_wallet.observability.logs import hide_link

@@ -20,7 +20,8 @@ from merchant_wallet.audit.rollback.evidence import has_open_evidence
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.counted import count_of
 from merchant_wallet.base.db import Queries
-from merchant_wallet.base.workers import Connect, WorkerConnection, repeat
+from merchant_wallet.base.errors import TransientError
+from merchant_wallet.base.workers import Connect, WorkerConnection, log_failure, repeat
 from merchant_wallet.chains.protocol import Blocked, Chain, SignedTransfer
 from merchant_wallet.withdrawals import hot_wallet_store, reservations
 from merchant_wallet.withdrawals.chain_timeout import ChainWithTimeout
@@ -37,7 +38,7 @@ REPLACE_MS: Final = 300_000
 log = structlog.get_logger(__name__)
 
 
-class GapsLeft(Exception):
+class GapsLeft(TransientError):
     """Some nonce gaps could not be cancelled this time. Each was logged."""
 
 
@@ -53,7 +54,9 @@ class NonceGapWorker:
         clock: Callable[[], int] = now_ms,
     ) -> None:
         self._worker_connection = WorkerConnection(connect)
-        self._chains = {name: ChainWithTimeout(chain) for name, chain in chains.items() if chain.has_nonces}
+        self._chains = {
+            name: ChainWithTimeout(name, chain) for name, chain in chains.items() if chain.has_nonces
+        }
         self._grace_ms = grace_ms
         self._clock = clock
 
@@ -78,7 +81,7 @@ class NonceGapWorker:
                     await self._cancel(name, chain, nonce)
                 except Exception as error:
                     left += 1
-                    log.error("nonce gap not cancelled", chain=name, nonce=nonce, error=repr(error))
+                    log_failure(log, "nonce gap not cancelled", error, chain=name, nonce=nonce)
         if left:
             raise GapsLeft(f"{count_of(left, 'nonce gap')} could not be cancelled")
         return count

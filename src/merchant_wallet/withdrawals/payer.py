@@ -35,6 +35,7 @@ from merchant_wallet.base.workers import (
     repeat,
 )
 from merchant_wallet.chains.protocol import Chain, ChainAway, ChainDisagrees, Obstacle
+from merchant_wallet.chains.transport import NodeFailed, NodeRefused
 from merchant_wallet.withdrawals import payouts
 from merchant_wallet.withdrawals.attempt import Attempt, Book, FindRefundRest, ScreenOrder
 from merchant_wallet.withdrawals.chain_timeout import ChainWithTimeout
@@ -47,6 +48,8 @@ CLAIM_MS: Final = 15_000
 MAX_BUILDS: Final = 5
 MAX_CAUSE: Final = 1000
 """Characters of an error text that are stored with the order."""
+OF_NODES: Final = (ChainAway, ChainDisagrees, NodeFailed, NodeRefused, TimeoutError)
+"""Errors of nodes. They pass, and are no fault of this program."""
 
 log = structlog.get_logger(__name__)
 
@@ -105,7 +108,9 @@ class Payer:
         self._connections = Pool(
             partial(_make_connections, connect, connect_cell), max_concurrent, is_usable=_is_always_usable
         )
-        hot_wallets = {chain: HotWallet(chain, ChainWithTimeout(chains[chain]), clock) for chain in chains}
+        hot_wallets = {
+            chain: HotWallet(chain, ChainWithTimeout(chain, chains[chain]), clock) for chain in chains
+        }
         self._attempt = partial(
             Attempt,
             book=book,
@@ -226,7 +231,7 @@ class Payer:
         except Exception as error:
             failures = claim.failures + 1
             log_failure(log, "payout attempt failed", error, fence=claim.fence, failures=failures)
-            kind = "node" if isinstance(error, ChainAway | ChainDisagrees | TimeoutError) else "fault"
+            kind = "node" if isinstance(error, OF_NODES) else "fault"
             obstacle = Obstacle(kind, describe_error(error)[:MAX_CAUSE])
             return Waits(int(1000 * compute_retry_pause_s(failures - 1)), obstacle), failures
 

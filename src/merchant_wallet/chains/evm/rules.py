@@ -6,7 +6,7 @@ import msgspec
 
 from merchant_wallet.base.chains import CHAINS, ERC20, count_base_units
 from merchant_wallet.base.currencies import USDT
-from merchant_wallet.chains.evm.node import EvmNode
+from merchant_wallet.chains.evm.node import EvmBlock, EvmNode
 from merchant_wallet.chains.evm.transactions import encode_transfer_call
 from merchant_wallet.chains.protocol import Block
 from merchant_wallet.chains.transport import NodeRefused
@@ -49,13 +49,23 @@ class EvmRules(msgspec.Struct, frozen=True, gc=False):
 async def read_final_block(node: EvmNode, rules: EvmRules) -> Block:
     """The newest block that a node can no longer take back. Raises NodeFailed, NodeRefused."""
     if isinstance(rules.finality, str):
-        block = await node.block(rules.finality)
-    else:
-        head = await read_head_block(node)
-        block = await node.block(max(0, head.number - rules.finality))
+        return (await _read_tagged_block(node, rules.finality)).header
+    head = await read_head_block(node)
+    block = await node.block(max(0, head.number - rules.finality))
     if block is None:
         raise NodeRefused(node.name, 0, "knows no final block")
     return block.header
+
+
+async def _read_tagged_block(node: EvmNode, tag: str) -> EvmBlock:
+    """Without one some nodes refuse, others answer null: just started, or without a consensus client."""
+    try:
+        block = await node.block(tag)
+    except NodeRefused as refused:
+        raise NodeRefused(node.name, refused.code, f"has no {tag} block: {refused.message}") from None
+    if block is None:
+        raise NodeRefused(node.name, 0, f"has no {tag} block")
+    return block
 
 
 async def read_head_block(node: EvmNode) -> Block:

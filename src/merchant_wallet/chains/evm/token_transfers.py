@@ -32,6 +32,8 @@ from merchant_wallet.chains.protocol import ChainAway, ChainDisagrees, TokenTran
 from merchant_wallet.chains.transport import NodeFailed, NodeRefused, ask_together
 
 _MAX_CONCURRENT: Final = 8
+_SETTLED_BLOCKS: Final = 8
+"""Of a block this far below the head every sound node has the receipts."""
 _TOPIC: Final = bytes.fromhex(TRANSFER_TOPIC[2:])
 
 
@@ -64,15 +66,26 @@ async def read_token_transfers(
 
 
 async def check_receipts(node: EvmNode) -> str | None:
-    """Why a node's receipts can't be used for deposits, tried on its newest block. None if they can."""
-    block = await node.block("latest")
-    if block is None:
-        return "knows no block"
-    try:
-        _checked_logs(node, block, await node.block_receipts(block))
-    except (NodeFailed, NodeRefused) as error:
-        return str(error)
-    return None
+    """Why a node's receipts can't be used for deposits, tried on its newest block. None if they can.
+
+    A node may have no receipts of its newest block for some seconds. Then an earlier block counts.
+    """
+    reason, head = None, await read_head_block(node)
+    for number in (head.number, max(0, head.number - _SETTLED_BLOCKS)):
+        try:
+            block = await node.block(number)
+            if block is None:
+                raise NodeRefused(node.name, 0, f"has no block {number}")
+            _checked_logs(node, block, await node.block_receipts(block))
+        except NodeRefused as refused:
+            reason = str(refused)
+            if refused.code:
+                return reason
+        except NodeFailed as failed:
+            return str(failed)
+        else:
+            return None
+    return reason
 
 
 async def _read_final(nodes: EvmNodes, rules: EvmRules, first: int, last: int) -> list[TokenTransfer] | None:

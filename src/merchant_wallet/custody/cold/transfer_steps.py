@@ -20,7 +20,7 @@ import structlog
 
 from merchant_wallet.base.addresses import format_address
 from merchant_wallet.base.money import format_units
-from merchant_wallet.base.workers import WorkerConnection
+from merchant_wallet.base.workers import WorkerConnection, describe_error, log_failure
 from merchant_wallet.chains.cold import ColdChain, Executed, InFlight, Replaced, read_moved
 from merchant_wallet.chains.protocol import Blocked, ChainDisagrees, SignedTransfer, TokenTransfer
 from merchant_wallet.custody.cold import store
@@ -56,8 +56,8 @@ class TransferSteps:
         try:
             await broadcast
         except Exception as error:
-            log.warning("cold transfer broadcast failed", **describe(one), error=repr(error))
-            return f"the nodes do not take it: {error}"
+            log_failure(log, "cold transfer broadcast failed", error, **describe(one))
+            return f"the nodes do not take it: {describe_error(error)}"
         return None
 
     async def drop(self, one: ColdTransfer) -> None:

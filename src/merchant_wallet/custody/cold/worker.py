@@ -19,7 +19,15 @@ import structlog
 from merchant_wallet.base.addresses import format_address
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.counted import count_of
-from merchant_wallet.base.workers import Connect, WorkerConnection, describe_error, repeat
+from merchant_wallet.base.errors import TransientError
+from merchant_wallet.base.workers import (
+    Connect,
+    WorkerConnection,
+    describe_error,
+    limit_time,
+    log_failure,
+    repeat,
+)
 from merchant_wallet.chains.cold import ColdChain
 from merchant_wallet.chains.protocol import (
     Blocked,
@@ -68,7 +76,7 @@ class HotSide(NamedTuple):
     cold: ColdChain | None = None
 
 
-class TransfersFailed(Exception):
+class TransfersFailed(TransientError):
     """Some transfers could not be advanced this time. Each was logged."""
 
 
@@ -119,10 +127,10 @@ class ColdWorker:
             if hot.at_ms is not None and self._clock() - hot.at_ms < FUNDS_AGE_MS:
                 return True
         try:
-            async with asyncio.timeout(STEP_TIMEOUT_S):
+            async with limit_time(STEP_TIMEOUT_S, "no answer"):
                 await side.refresh(connection)
         except Exception as error:
-            log.warning("the hot wallet's balance could not be read", chain=name, error=repr(error))
+            log_failure(log, "the hot wallet's balance could not be read", error, chain=name)
             return False
         return True
 
@@ -134,7 +142,7 @@ class ColdWorker:
         except TransferMovedOn:
             return True
         try:
-            async with asyncio.timeout(STEP_TIMEOUT_S):
+            async with limit_time(STEP_TIMEOUT_S, "the transfer's step was not done"):
                 await self._advance(side, one)
         except TransferMovedOn:
             return True
@@ -142,7 +150,7 @@ class ColdWorker:
             await self._steps.note(one, str(blocked))
         except Exception as error:
             # One failed transfer stops no other. It is tried again.
-            log.error("cold transfer not advanced", **describe(one), error=repr(error))
+            log_failure(log, "cold transfer not advanced", error, **describe(one))
             await self._steps.note(one, describe_error(error))
             return False
         finally:

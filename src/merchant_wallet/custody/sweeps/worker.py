@@ -22,7 +22,15 @@ import structlog
 from merchant_wallet.base.addresses import format_address
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.counted import count_of
-from merchant_wallet.base.workers import Connect, WorkerConnection, describe_error, repeat
+from merchant_wallet.base.errors import TransientError
+from merchant_wallet.base.workers import (
+    Connect,
+    WorkerConnection,
+    describe_error,
+    limit_time,
+    log_failure,
+    repeat,
+)
 from merchant_wallet.chains.protocol import (
     Blocked,
     Expired,
@@ -53,7 +61,7 @@ STEP_TIMEOUT_S: Final = 60.0
 log = structlog.get_logger(__name__)
 
 
-class SweepsFailed(Exception):
+class SweepsFailed(TransientError):
     """Some sweeps could not be advanced this time. Each was logged."""
 
 
@@ -134,7 +142,7 @@ class SweepWorker:
     async def _try(self, sweeper: Sweeper, sweep: Sweep) -> bool:
         """False if it failed for a reason that may pass. That was logged."""
         try:
-            async with asyncio.timeout(STEP_TIMEOUT_S):
+            async with limit_time(STEP_TIMEOUT_S, "the sweep's step was not done"):
                 await self._advance(sweeper, sweep)
         except SweepMovedOn:
             # The faster process continues.
@@ -143,7 +151,7 @@ class SweepWorker:
             await self._note(sweep, str(blocked))
         except Exception as error:
             # One failed sweep stops no other. It is tried again.
-            log.error("sweep not advanced", **_id(sweep), error=repr(error))
+            log_failure(log, "sweep not advanced", error, **_id(sweep))
             await self._note(sweep, describe_error(error), sweep.stalled_ms)
             return False
         return True

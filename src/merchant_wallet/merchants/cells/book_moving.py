@@ -21,7 +21,7 @@ import psycopg
 from psycopg import AsyncConnection
 
 from merchant_wallet.base.cells import Cell, Cells
-from merchant_wallet.base.db import TransientError
+from merchant_wallet.base.errors import TransientError
 from merchant_wallet.book.verification import verify
 from merchant_wallet.book.verification.tail import Head, check_tail
 from merchant_wallet.book.verification.violations import ViolationFound

@@ -11,7 +11,8 @@ import psycopg
 from psycopg import AsyncConnection
 
 from merchant_wallet.base.cells import Cell, Cells
-from merchant_wallet.base.db import Queries, TransientError
+from merchant_wallet.base.db import Queries
+from merchant_wallet.base.errors import TransientError
 
 Connection = AsyncConnection[Any]
 

@@ -16,7 +16,7 @@ import structlog
 from psycopg import AsyncConnection
 
 from merchant_wallet.base.cells import Cell, CellClosed
-from merchant_wallet.base.db import TransientError
+from merchant_wallet.base.errors import TransientError
 from merchant_wallet.book.commands import Submission
 from merchant_wallet.book.committer import OpenConnection
 from merchant_wallet.book.connection import ConnectionLost, PipelineConnection
