@@ -1,33 +1,65 @@
 """The HTTP API of one fake TRON node: paths, JSON, and ways to misbehave.
 
-Several nodes may share one `FakeTron`. Each keeps its own list of the ids it has received. Like java-tron it
-adds an id before it checks the transaction, so a second broadcast gets "duplicate" whatever became of it. The
-switches make a node lag, forget, hide, isolate itself or lie, while the chain does not change.
+Several nodes may share one `FakeTron`. The switches make a node lag, forget, hide, isolate itself or lie,
+while the chain does not change.
 """
 
 import json
+import re
+import threading
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import cached_property
+from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
-from typing import Any
+from typing import Any, Final
 from urllib.parse import parse_qsl
 
-from devnet.fake_tron import BANDWIDTH_SUN, EvmRefused, FakeBlock, FakeTron, selector_of
+from devnet.fake_tron import OUT_OF_TIME, FakeBlock, FakeTron, selector_of
 from devnet.http_server import serving
+from devnet.tron_json import outcome_of, write_account, write_block, write_parameters, write_resources
 from devnet.tron_wire import Refused, WireTransaction, read_envelope, read_transaction, to_json
 from merchant_wallet.base.addresses import parse_tron
 from merchant_wallet.chains.tron.transactions import TronTransaction, encode_raw, reference_to, txid_of
 
-_DRAFT_LIFE_MS = 60_000
+MAX_CONNECTIONS: Final = 50
+WALLET: Final = "wallet"
+SOLID: Final = "walletsolidity"
+SIDES: Final = (WALLET, SOLID)
+
+_SOLID_PATHS: Final = {
+    "getnowblock",
+    "getblock",
+    "getblockbynum",
+    "gettransactioninfobyblocknum",
+    "gettransactioninfobyid",
+    "gettransactionbyid",
+    "triggerconstantcontract",
+    "getaccount",
+    "getnodeinfo",
+}
+_NO_SUCH_PATH: Final = (
+    b"<html><body><h2>HTTP ERROR 405 HTTP method POST is not supported by this URL</h2></body></html>"
+)
+_IS_HEX: Final = re.compile("([0-9a-fA-F]{2})*").fullmatch
+_DRAFT_LIFE_MS: Final = 60_000
 Answer = Any
+
+
+class UnknownPath(Exception):
+    """The node serves no such path on this port."""
 
 
 @dataclass
 class Switches:
     """How a node differs from an honest one that is up to date.
 
-    `edit` gets path, request and answer. It returns another answer, which may be bytes.
+    A node that is isolated takes transactions and sends them to nobody. An overloaded node ends simulated
+    calls too early. `caches_ids` and `has_calls` are the settings `node.trxCacheEnable` and
+    `vm.supportConstant`: with the first an id counts as a duplicate even if it was refused, without the
+    second no call is simulated. `edit` gets path, request and answer. It returns another answer, which may
+    be bytes.
     """
 
     lag: int = 0
@@ -36,6 +68,9 @@ class Switches:
     keeps_no_records: bool = False
     is_isolated: bool = False
     refuses: str = ""
+    caches_ids: bool = False
+    has_calls: bool = True
+    is_overloaded: bool = False
     loses_answers_of: set[str] = field(default_factory=set)
     edit: Callable[[str, dict[str, Any], Answer], Answer] | None = None
 
@@ -47,18 +82,18 @@ class TronApi:
         self.fake = fake
         self.switches = Switches()
         self.asked: list[str] = []
-        self._handed: set[str] = set()
+        self._cached: set[str] = set()
+        self._kept: set[str] = set()
 
     def answer(self, path: str, question: dict[str, Any]) -> Answer:
-        """The node's answer. An unknown path raises KeyError."""
-        side, name = path.strip("/").split("/")
-        is_solid = {"wallet": False, "walletsolidity": True}[side]
+        """The node's answer. Raises UnknownPath, and ValueError or KeyError for what the node can't read."""
+        side, _, name = path.strip("/").partition("/")
+        ask = getattr(self, f"_do_{name}", None)
+        if ask is None or side not in SIDES or (side == SOLID and name not in _SOLID_PATHS):
+            raise UnknownPath(path)
         with self.fake.lock:
             self.asked.append(path)
-            try:
-                answer = getattr(self, f"_do_{name}")(question, is_solid)
-            except AttributeError:
-                raise KeyError(path) from None
+            answer = ask(question, side == SOLID)
         edit = self.switches.edit
         return edit(path, question, answer) if edit else answer
 
@@ -83,8 +118,10 @@ class TronApi:
         block: FakeBlock | None = self._newest(is_solid)
         if wanted and len(wanted) == 64:
             block = next((one for one in self.fake.blocks if one.id == wanted), None)
-        elif wanted:
+        elif wanted.isdigit():
             block = self._block(int(wanted), is_solid)
+        elif wanted:
+            raise ValueError("id must be legal block hash.")
         return self._write_block(block, question, has_body=bool(question.get("detail")))
 
     def _do_getblockbynum(self, question: dict[str, Any], is_solid: bool) -> Answer:
@@ -93,30 +130,16 @@ class TronApi:
     def _write_block(self, block: FakeBlock | None, question: dict[str, Any], *, has_body: bool) -> Answer:
         if block is None:
             return {}
-        numbers = {
-            "number": block.number,
-            "txTrieRoot": block.root,
-            "witness_address": "41" + "77" * 20,
-            "parentHash": block.parent,
-            "version": 31,
-            "timestamp": block.time_ms,
-        }
-        written: dict[str, Any] = {
-            "blockID": block.id,
-            "block_header": {"raw_data": numbers, "witness_signature": "00" * 65},
-        }
-        shown = [one for one in block.transactions if one.txid not in self.switches.hidden]
-        if has_body and shown:
-            is_visible = bool(question.get("visible"))
-            written["transactions"] = [
-                to_json(one, is_visible=is_visible, outcome="SUCCESS") for one in shown
-            ]
-        return written
+        is_visible = bool(question.get("visible"))
+        return write_block(block, self.switches.hidden, is_visible=is_visible, has_body=has_body)
 
     # -- results of transactions
 
     def _do_gettransactioninfobyblocknum(self, question: dict[str, Any], is_solid: bool) -> Answer:
-        block = self._block(int(question["num"]), is_solid)
+        number = int(question["num"])
+        if number == 0:
+            return {}
+        block = self._block(number, is_solid)
         if block is None or self.switches.keeps_no_records:
             return []
         return [record for record in block.records if record["id"] not in self.switches.hidden]
@@ -124,8 +147,13 @@ class TronApi:
     def _found(
         self, question: dict[str, Any], is_solid: bool
     ) -> tuple[WireTransaction, dict[str, Any]] | None:
-        found = self.fake.find(question["value"])
-        if found is None or question["value"] in self.switches.hidden or self.switches.keeps_no_records:
+        txid = question["value"]
+        if not _IS_HEX(txid):
+            raise ValueError(
+                "class org.tron.core.services.http.JsonFormat$ParseException : 1:11: INVALID hex String"
+            )
+        found = self.fake.find(txid)
+        if found is None or txid in self.switches.hidden or self.switches.keeps_no_records:
             return None
         block, transaction, record = found
         return (transaction, record) if self._block(block.number, is_solid) else None
@@ -138,8 +166,7 @@ class TronApi:
         found = self._found(question, is_solid)
         if found is None:
             return {}
-        outcome = found[1]["receipt"].get("result", "SUCCESS")
-        return to_json(found[0], is_visible=bool(question.get("visible")), outcome=outcome)
+        return to_json(found[0], is_visible=bool(question.get("visible")), outcome=outcome_of(found[1]))
 
     def _do_gettransactionfrompending(self, question: dict[str, Any], is_solid: bool) -> Answer:
         waiting = [one for one in self.fake.pending if one.txid == question["value"]]
@@ -148,14 +175,14 @@ class TronApi:
     # -- broadcasts
 
     def _do_broadcasthex(self, question: dict[str, Any], is_solid: bool) -> Answer:
-        txid = ""
+        raw, signatures = _read_envelope(question["transaction"])
+        answer = {"result": True, "code": "SUCCESS", "txid": txid_of(raw), "message": "", "transaction": "{}"}
         try:
-            raw, signatures = read_envelope(bytes.fromhex(question["transaction"]))
-            txid = txid_of(raw)
+            answer["transaction"] = json.dumps(to_json(read_transaction(raw), is_visible=True)["raw_data"])
             self._take(raw, signatures)
         except Refused as refused:
-            return {"result": False, "code": refused.code, "txid": txid, "message": refused.text}
-        return {"result": True, "code": "SUCCESS", "txid": txid, "message": ""}
+            answer |= {"result": False, "code": refused.code, "message": refused.text}
+        return answer
 
     def _do_broadcasttransaction(self, question: dict[str, Any], is_solid: bool) -> Answer:
         raw = bytes.fromhex(question["raw_data_hex"])
@@ -169,40 +196,48 @@ class TronApi:
 
     def _take(self, raw: bytes, signatures: list[bytes]) -> None:
         txid = txid_of(raw)
-        if txid in self._handed:
+        if txid in self._cached:
             raise Refused("DUP_TRANSACTION_ERROR", "Transaction already exists.")
-        self._handed.add(txid)
+        if self.switches.caches_ids:
+            self._cached.add(txid)
+        if txid in self._kept:
+            raise Refused("DUP_TRANSACTION_ERROR", "Dup transaction.")
         if self.switches.refuses:
             raise Refused(self.switches.refuses, "the node does not want it")
-        if not self.switches.is_isolated:
+        if self.switches.is_isolated:
+            self._kept.add(txid)
+        else:
             self.fake.accept(raw, signatures)
-
-    def forget_handed(self) -> None:
-        """Empty the list of ids, as a restart does."""
-        self._handed.clear()
 
     # -- contracts
 
     def _do_triggerconstantcontract(self, question: dict[str, Any], is_solid: bool) -> Answer:
         owner, contract, call_data = _call_of(question)
+        if not self.switches.has_calls:
+            return _no_call("CONTRACT_VALIDATE_ERROR", "this node does not support constant")
         if contract not in self.fake.contracts:
-            text = b"Smart contract is not exist.".hex()
-            return {"result": {"code": "CONTRACT_VALIDATE_ERROR", "message": text}}
+            return _no_call("CONTRACT_VALIDATE_ERROR", "Smart contract is not exist.")
+        if self.switches.is_overloaded:
+            kind = "class org.tron.core.vm.program.Program$OutOfTimeException"
+            return _no_call("OTHER_ERROR", f"{kind} : {OUT_OF_TIME}")
         block = hex(self._newest(is_solid).evm_number)
+        simulated = self.fake.simulate(owner, contract, call_data, block)
         draft = self._draft(owner, contract, call_data, 0, question)
-        try:
-            returned = self.fake.evm.call(owner, contract, call_data, block)
-        except EvmRefused:
-            draft["ret"] = [{"ret": "FAILED"}]
-            said = {"result": True, "message": b"REVERT opcode executed".hex()}
-            return {"result": said, "energy_used": 1000, "constant_result": [""], "transaction": draft}
-        draft["ret"] = [{}]
-        return {
+        is_reverted = simulated.returned is None
+        draft["ret"] = [{"ret": "FAILED"}] if is_reverted else [{}]
+        answer: dict[str, Any] = {
             "result": {"result": True},
-            "energy_used": self.fake.energy_of(owner, contract, call_data),
-            "constant_result": [returned.hex()],
+            "energy_used": simulated.energy.total,
+            "constant_result": [simulated.returned or ""],
             "transaction": draft,
         }
+        if is_reverted:
+            answer["result"]["message"] = b"REVERT opcode executed".hex()
+        if simulated.energy.penalty:
+            answer["energy_penalty"] = simulated.energy.penalty
+        if simulated.logs:
+            answer["logs"] = simulated.logs
+        return answer
 
     def _do_triggersmartcontract(self, question: dict[str, Any], is_solid: bool) -> Answer:
         owner, contract, call_data = _call_of(question)
@@ -238,31 +273,49 @@ class TronApi:
         address = _address(question["address"])
         if address not in self.fake.coins:
             return {}
-        return {"address": question["address"], "balance": self.fake.coins[address]}
+        created_ms, usage = self.fake.blocks[0].time_ms, self.fake.usage_of(address)
+        return write_account(question["address"], self.fake.coins[address], usage, created_ms)
 
     def _do_getaccountresource(self, question: dict[str, Any], is_solid: bool) -> Answer:
-        return {"TotalNetLimit": 43_200_000_000, "TotalEnergyLimit": 180_000_000_000}
+        address = _address(question["address"])
+        if address not in self.fake.coins:
+            return {}
+        return write_resources(self.fake.usage_of(address))
 
     def _do_getchainparameters(self, question: dict[str, Any], is_solid: bool) -> Answer:
-        prices = {"getEnergyFee": self.fake.energy_sun, "getTransactionFee": BANDWIDTH_SUN}
-        return {"chainParameter": [{"key": key, "value": value} for key, value in prices.items()]}
+        return write_parameters(self.fake.energy_sun)
 
     def _do_getnodeinfo(self, question: dict[str, Any], is_solid: bool) -> Answer:
         head, solid = self._newest(False), self._newest(True)
         return {
+            "beginSyncNum": solid.number,
             "block": f"Num:{head.number},ID:{head.id}",
             "solidityBlock": f"Num:{solid.number},ID:{solid.id}",
         }
 
 
 class TronServer:
-    """One node on a port of 127.0.0.1, served by a thread until `close`."""
+    """One node on ports of 127.0.0.1, served by threads until `close`.
+
+    Like java-tron it has one port for `/wallet` and one for `/walletsolidity`, which open when they are first
+    asked for. Each serves 50 connections, and a further one waits until another ends. `url` is that of a
+    proxy in front of both, as providers have it.
+    """
 
     def __init__(self, fake: FakeTron, port: int = 0) -> None:
         self.api = TronApi(fake)
-        handler = type("Handler", (_Handler,), {"api": self.api})
         self._running = ExitStack()
-        self.url = f"http://127.0.0.1:{self._running.enter_context(serving(handler, port))}"
+        self.url = self._serve(SIDES, port)
+
+    @cached_property
+    def wallet_url(self) -> str:
+        """The port that serves `/wallet` alone."""
+        return self._serve((WALLET,))
+
+    @cached_property
+    def solid_url(self) -> str:
+        """The port that serves `/walletsolidity` alone."""
+        return self._serve((SOLID,))
 
     @property
     def switches(self) -> Switches:
@@ -270,14 +323,25 @@ class TronServer:
         return self.api.switches
 
     def close(self) -> None:
-        """Stop. The port is free afterwards."""
+        """Stop. The ports are free afterwards."""
         self._running.close()
+
+    def _serve(self, sides: tuple[str, ...], port: int = 0) -> str:
+        slots = threading.BoundedSemaphore(MAX_CONNECTIONS)
+        handler = type("Handler", (_Handler,), {"api": self.api, "sides": sides, "slots": slots})
+        return f"http://127.0.0.1:{self._running.enter_context(serving(handler, port))}"
 
 
 class _Handler(BaseHTTPRequestHandler):
     api: TronApi
+    sides: tuple[str, ...]
+    slots: threading.BoundedSemaphore
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
+
+    def handle(self) -> None:
+        with self.slots:
+            super().handle()
 
     def do_GET(self) -> None:
         self.do_POST()
@@ -285,23 +349,52 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         path, _, query = self.path.partition("?")
         body = self.rfile.read(int(self.headers.get("content-length") or 0))
+        status, kind = HTTPStatus.OK, "application/json"
         try:
+            if path.split("/")[1] not in self.sides:
+                raise UnknownPath(path)
             answer = self.api.answer(path, dict(parse_qsl(query)) | json.loads(body or b"{}"))
+        except UnknownPath:
+            status, kind, answer = (
+                HTTPStatus.METHOD_NOT_ALLOWED,
+                "text/html;charset=iso-8859-1",
+                _NO_SUCH_PATH,
+            )
         except (KeyError, ValueError) as error:
             # A real node answers a bad request with an error under status 200.
-            answer = {"Error": f"class java.lang.Exception : {error!r}"}
+            answer = {"Error": str(error) if isinstance(error, ValueError) else f"class java.lang.{error!r}"}
         if path in self.api.switches.loses_answers_of:
             self.close_connection = True
             return
         content = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
-        self.send_response(200)
-        self.send_header("content-type", "application/json")
+        self.send_response(status)
+        self.send_header("content-type", kind)
         self.send_header("content-length", str(len(content)))
         self.end_headers()
         self.wfile.write(content)
 
     def log_message(self, format: str, *args: object) -> None:
         """No log lines, so that the tests' own output can be read."""
+
+
+def _no_call(code: str, text: str) -> Answer:
+    return {"result": {"code": code, "message": text.encode().hex()}}
+
+
+def _read_envelope(text: str) -> tuple[bytes, list[bytes]]:
+    """Raises ValueError with a node's words for what is no transaction at all."""
+    try:
+        envelope = bytes.fromhex(text)
+    except ValueError:
+        kind, what = "org.bouncycastle.util.encoders.DecoderException", "exception decoding Hex string"
+        raise ValueError(f"class {kind} : {what}: invalid characters encountered in Hex string") from None
+    try:
+        return read_envelope(envelope)
+    except Refused:
+        kind, what = "com.google.protobuf.InvalidProtocolBufferException", "While parsing a protocol message"
+        raise ValueError(
+            f"class {kind} : {what}, the input ended unexpectedly in the middle of a field."
+        ) from None
 
 
 def _address(text: str) -> bytes:
@@ -315,32 +408,3 @@ def _call_of(question: dict[str, Any]) -> tuple[bytes, bytes, bytes]:
         parameter = bytes.fromhex(question.get("parameter", ""))
         call_data = selector_of(question["function_selector"]) + parameter
     return _address(question["owner_address"]), _address(question["contract_address"]), call_data
-
-
-def describe_contract(address: bytes, owner: bytes) -> dict[str, Any]:
-    """A node's description of the token's contract, with the part of its interface that clients here use."""
-    return {
-        "bytecode": "00",
-        "name": "TetherToken",
-        "contract_address": "41" + address.hex(),
-        "origin_address": "41" + owner.hex(),
-        "consume_user_resource_percent": 100,
-        "abi": {
-            "entrys": [
-                _function("decimals", [], "uint8", "View"),
-                _function("balanceOf", [("who", "address")], "uint256", "View"),
-                _function("transfer", [("to", "address"), ("value", "uint256")], "bool", "Nonpayable"),
-            ]
-        },
-    }
-
-
-def _function(name: str, inputs: list[tuple[str, str]], output: str, mutability: str) -> dict[str, Any]:
-    # A node's words for kinds and mutability begin with a capital.
-    return {
-        "name": name,
-        "type": "Function",
-        "inputs": [{"name": label, "type": kind} for label, kind in inputs],
-        "outputs": [{"type": output}],
-        "stateMutability": mutability,
-    }

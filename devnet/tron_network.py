@@ -8,9 +8,11 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from coincurve import PrivateKey
 
 from devnet.evm_node import EvmDevnet
-from devnet.fake_tron import CHAIN_ID, SOLID_LAG, Evm, FakeTron, selector_of
+from devnet.fake_tron import CHAIN_ID, SOLID_LAG, FakeTron, selector_of
 from devnet.programs import FOLDER
-from devnet.tron_api import TronServer, describe_contract
+from devnet.tron_api import TronServer
+from devnet.tron_evm import Evm
+from devnet.tron_json import describe_contract
 from merchant_wallet.base.addresses import keccak256
 from merchant_wallet.chains.evm.transactions import encode_transfer_call
 from merchant_wallet.chains.tron.transactions import (

@@ -64,6 +64,8 @@ def read_transaction(raw: bytes, signature: bytes = b"") -> WireTransaction:
     """Parse raw data. Raises Refused for anything that the fake chain can't run."""
     try:
         fields = read_message(raw)
+        if 11 not in fields:
+            raise Refused("CONTRACT_VALIDATE_ERROR", "Contract validate error : No contract!")
         contract = read_message(_bytes(fields, 11))
         kind = KINDS.get(_number(contract, 1))
         value = read_message(_bytes(read_message(_bytes(contract, 2)), 2))

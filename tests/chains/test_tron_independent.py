@@ -179,12 +179,12 @@ def test_tronweb_works_with_the_double_as_with_a_node(seen: dict[str, Any]) -> N
     assert seen["head"] - seen["solid"] == 19
     assert (seen["sun"], seen["decimals"]) == (1_000_000_000, 6)
     assert seen["sent"] is True
-    assert seen["again"] == ["DUP_TRANSACTION_ERROR", "Transaction already exists."]
+    assert seen["again"] == ["DUP_TRANSACTION_ERROR", "Dup transaction."]
     assert (seen["unmined"], seen["early"], seen["late"], seen["held"]) == (0, 0, True, True)
     assert seen["outcome"] == ["SUCCESS", "0" * 64, 1]
     assert (seen["before"], seen["after"]) == ("0", "777")
     assert (seen["coins"], seen["received"]) == (True, 1_000_000)
-    assert seen["forged"] == "DUP_TRANSACTION_ERROR"
+    assert seen["forged"] == "SIGERROR"
 
 
 def test_the_secret_of_these_tests_is_nobodys() -> None:

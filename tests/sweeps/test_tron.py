@@ -17,8 +17,10 @@ from merchant_wallet.custody.sweeps.worker import SweepsFailed, SweepWorker
 if TYPE_CHECKING:
     from tests.sweeps.conftest import InScene
 
-TRANSFER_SUN = 6_428_500
-"""What the fake network burns for a transfer to a recipient that has the token."""
+TRANSFER_SUN = 6_428_400
+"""What the fake network burns for a transfer to a recipient that has the token. Its bytes are free."""
+ACCOUNT_SUN = 1_100_000
+"""What it burns for a new account."""
 
 
 def make_runner(scene: SweepScene, tron: TronScene, folder: Path) -> SweepWorker:
@@ -51,15 +53,15 @@ def test_addresses_without_an_account_are_topped_up_and_emptied(
         addresses = [await pay_in(scene, tron, index, (70 + index) * USDT) for index in range(3)]
         [*plan] = await scene.plan(TRC20, workers[0].sweepers[TRC20])
         # An address that never had TRX also costs the chain's fee for a new account.
-        assert {(one.verdict, one.top_up_fee) for one in plan} == {("sweep", 270_000 + 1_100_000)}
+        assert {(one.verdict, one.top_up_fee) for one in plan} == {("sweep", 270_000 + ACCOUNT_SUN)}
         await scene.begin(workers[0], TRC20)
         assert await finish(scene, tron, *workers) == ["done"] * 3
         assert tron.network.balance(tron.wallet) == WALLET_UNITS + 213 * USDT
         sweeps = await scene.shown()
         coins = tron.network.fake.coins
-        assert coins[tron.wallet] == WALLET_SUN - sum(sweep.top_up for sweep in sweeps)
+        assert coins[tron.wallet] == WALLET_SUN - sum(sweep.top_up + ACCOUNT_SUN for sweep in sweeps)
         for sweep in sweeps:
-            assert (sweep.top_up_fee, sweep.token_fee) == (0, TRANSFER_SUN)
+            assert (sweep.top_up_fee, sweep.token_fee) == (ACCOUNT_SUN, TRANSFER_SUN)
             assert coins[sweep.address] == sweep.top_up - TRANSFER_SUN
             assert tron.network.balance(sweep.address) == 0
             assert (
@@ -94,7 +96,7 @@ def test_transactions_that_expired_are_signed_again_and_counted_once(
             await worker.follow()
         assert await scene.steps() == ["done"]
         [sweep] = await scene.shown()
-        assert fake.coins[tron.wallet] == WALLET_SUN - sweep.top_up
+        assert fake.coins[tron.wallet] == WALLET_SUN - sweep.top_up - ACCOUNT_SUN
         assert tron.network.balance(tron.wallet) == WALLET_UNITS + 70 * USDT
 
     in_scene(scenario)
