@@ -1,5 +1,7 @@
 """A real EVM node in its own process, with a token like USDT. For tests, demos and the fake TRON network.
 
+`EvmDevnet` is anvil, a node for development. `geth_node` has the client that most of the main chain runs.
+
 Rules:
 - The node listens on loopback, on a port that it chose itself.
 - It dies with the thread that started it, however that thread ends.
@@ -17,6 +19,7 @@ import subprocess
 import tempfile
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from functools import cache
@@ -49,8 +52,94 @@ def post(url: str, question: Mapping[str, object]) -> Any:
         return json.load(connection.getresponse())
 
 
-class EvmDevnet:
-    """One anvil process. `url` is its JSON-RPC. Use it as a context manager or call `stop`."""
+class EvmNode(ABC):
+    """A node that makes blocks when it is told to. `url` is its JSON-RPC. Use it as a context manager or call
+    `stop`.
+    """
+
+    url: str
+
+    def __init__(self) -> None:
+        self._ids = itertools.count(1)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def ask(self, method: str, *params: object) -> Any:
+        """The result of a JSON-RPC call. Raises NodeError."""
+        question = {"jsonrpc": "2.0", "id": next(self._ids), "method": method, "params": params}
+        said = post(self.url, question)
+        if "error" in said:
+            raise NodeError(f"{method}: {said['error'].get('message')}")
+        return said["result"]
+
+    def height(self) -> int:
+        """The head's number."""
+        return int(self.ask("eth_blockNumber"), 16)
+
+    def skip(self, blocks: int) -> int:
+        """Make many empty blocks. Returns the head's number."""
+        return self.mine(blocks)
+
+    def run(self, sender: bytes, to: bytes | None, call_data: bytes) -> dict[str, Any]:
+        """Send a transaction as any address, in its own block. Returns the receipt. Raises NodeError."""
+        tx_hash = self.send_as(sender, to, call_data)
+        self.mine()
+        receipt: dict[str, Any] | None = self.ask("eth_getTransactionReceipt", tx_hash)
+        if receipt is None:
+            raise NodeError(f"{tx_hash} was not taken into a block")
+        return receipt
+
+    def deploy(self, contract: str = "MockUSDT", supply_units: int = 10**15) -> "Token":
+        """Deploy a contract of `tokens/`. The issuer holds the supply."""
+        made = _read_contract(contract)
+        code = bytes.fromhex(made["bytecode"].removeprefix("0x")) + _word(supply_units)
+        receipt = self.run(ISSUER, None, code)
+        return Token(self, bytes.fromhex(receipt["contractAddress"][2:]), made["methods"])
+
+    @abstractmethod
+    def stop(self) -> None:
+        """Stop the node and wait for its end."""
+
+    @abstractmethod
+    def mine(self, blocks: int = 1) -> int:
+        """Make blocks. Returns the head's number."""
+
+    @abstractmethod
+    def reorganise(self, depth: int, transactions: Sequence[tuple[bytes, int]] = ()) -> None:
+        """Replace the last `depth` blocks by the same number of others.
+
+        They hold only these signed transactions, each with its block counted from 0. The transactions of the
+        old blocks are forgotten.
+        """
+
+    @abstractmethod
+    def fund(self, address: bytes, wei: int = 10 * COIN) -> None:
+        """Set the coins of an address. Raises NodeError if the node can't."""
+
+    @abstractmethod
+    def send_as(self, sender: bytes, to: bytes | None, call_data: bytes) -> str:
+        """Put a transaction of an address into the mempool, before all that waits. Returns its hash.
+
+        An address without coins gets some for the fee. Raises NodeError if the node can't sign for it.
+        """
+
+    def forget(self, tx_hash: str) -> None:
+        """Drop a transaction from the mempool. Raises NodeError if the node can't."""
+        raise NodeError(f"{type(self).__name__} drops no transaction")
+
+    def set_base_fee(self, wei: int) -> None:
+        """Set the next block's base fee. Raises NodeError if the node can't."""
+        raise NodeError(f"{type(self).__name__} sets no base fee")
+
+
+class EvmDevnet(EvmNode):
+    """One anvil process. It sends as any address, and sets coins and base fees as told."""
 
     def __init__(
         self,
@@ -64,6 +153,7 @@ class EvmDevnet:
 
         Without `block_time_s` it makes a block only when `mine` is called.
         """
+        super().__init__()
         pace = ["--no-mining"] if block_time_s is None else ["--block-time", str(block_time_s)]
         command = [str(find_anvil()), "--host", "127.0.0.1", "--port", str(port)]
         # Otherwise the states of old blocks stay in the user's home for ever.
@@ -86,25 +176,16 @@ class EvmDevnet:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=self._log,
-            preexec_fn=_die_with_parent,
+            preexec_fn=die_with_parent,
         )
         self.pid = self._process.pid
-        self._ids = itertools.count(1)
         self.url = f"http://127.0.0.1:{self._read_port()}"
         # Its further output is read and dropped. Otherwise it would stop when the pipe is full.
         self._drainer = threading.Thread(target=self._drain, daemon=True)
         self._drainer.start()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.stop()
-
     def stop(self) -> None:
-        """Stop the node and wait for its end."""
+        """See `EvmNode`."""
         self._process.kill()
         self._process.wait()
         self._drainer.join()
@@ -129,63 +210,35 @@ class EvmDevnet:
         if not self.ask("evm_revert", snapshot):
             raise NodeError(f"there is no snapshot {snapshot}")
 
-    def ask(self, method: str, *params: object) -> Any:
-        """The result of a JSON-RPC call. Raises NodeError."""
-        question = {"jsonrpc": "2.0", "id": next(self._ids), "method": method, "params": params}
-        said = post(self.url, question)
-        if "error" in said:
-            raise NodeError(f"{method}: {said['error'].get('message')}")
-        return said["result"]
-
     def mine(self, blocks: int = 1) -> int:
-        """Make blocks. Returns the head's number."""
+        """See `EvmNode`."""
         for _ in range(blocks):
             self.ask("evm_mine")
         return self.height()
 
     def skip(self, blocks: int) -> int:
-        """Make many empty blocks at once. Returns the head's number."""
+        """See `EvmNode`. All at once."""
         self.ask("anvil_mine", hex(blocks))
         return self.height()
 
-    def height(self) -> int:
-        """The head's number."""
-        return int(self.ask("eth_blockNumber"), 16)
-
     def reorganise(self, depth: int, transactions: Sequence[tuple[bytes, int]] = ()) -> None:
-        """Replace the last `depth` blocks by the same number of others.
-
-        They hold only these signed transactions, each with its block counted from 0. The transactions of the
-        old blocks are forgotten: unlike a real node, anvil does not return them to its mempool.
-        """
+        """See `EvmNode`. Anvil never returns transactions to its mempool, as a real node does."""
         self.ask("anvil_reorg", depth, [["0x" + raw.hex(), at] for raw, at in transactions])
 
     def forget(self, tx_hash: str) -> None:
-        """Drop a transaction from the mempool."""
+        """See `EvmNode`."""
         self.ask("anvil_dropTransaction", tx_hash)
 
     def fund(self, address: bytes, wei: int = 10 * COIN) -> None:
-        """Set the coins of an address."""
+        """See `EvmNode`."""
         self.ask("anvil_setBalance", _hex(address), hex(wei))
 
     def set_base_fee(self, wei: int) -> None:
-        """Set the next block's base fee. Unlike a real node, anvil then drops what offers less."""
+        """See `EvmNode`. Unlike a real node, anvil then drops what offers less."""
         self.ask("anvil_setNextBlockBaseFeePerGas", hex(wei))
 
-    def run(self, sender: bytes, to: bytes | None, call_data: bytes) -> dict[str, Any]:
-        """Send a transaction as any address, in its own block. Returns the receipt. Raises NodeError."""
-        tx_hash = self.send_as(sender, to, call_data)
-        self.mine()
-        receipt: dict[str, Any] | None = self.ask("eth_getTransactionReceipt", tx_hash)
-        if receipt is None:
-            raise NodeError(f"{tx_hash} was not taken into a block")
-        return receipt
-
     def send_as(self, sender: bytes, to: bytes | None, call_data: bytes) -> str:
-        """Put a transaction of any address into the mempool, unsigned. Returns its hash.
-
-        An address without coins gets some for the fee.
-        """
+        """See `EvmNode`. The transaction is unsigned."""
         self.ask("anvil_impersonateAccount", _hex(sender))
         if int(self.ask("eth_getBalance", _hex(sender), "latest"), 16) == 0:
             self.fund(sender)
@@ -194,13 +247,6 @@ class EvmDevnet:
             call["to"] = _hex(to)
         tx_hash: str = self.ask("eth_sendTransaction", call)
         return tx_hash
-
-    def deploy(self, contract: str = "MockUSDT", supply_units: int = 10**15) -> "Token":
-        """Deploy a contract of `tokens/`. The issuer holds the supply."""
-        made = _read_contract(contract)
-        code = bytes.fromhex(made["bytecode"].removeprefix("0x")) + _word(supply_units)
-        receipt = self.run(ISSUER, None, code)
-        return Token(self, bytes.fromhex(receipt["contractAddress"][2:]), made["methods"])
 
     def _drain(self) -> None:
         stdout = self._process.stdout
@@ -227,7 +273,7 @@ class EvmDevnet:
 class Token:
     """The token on one development node. Each of these calls makes a block."""
 
-    def __init__(self, node: EvmDevnet, address: bytes, methods: dict[str, str]) -> None:
+    def __init__(self, node: EvmNode, address: bytes, methods: dict[str, str]) -> None:
         self.node = node
         self.address = address
         self.issuer = ISSUER
@@ -266,7 +312,7 @@ def _word(number: int) -> bytes:
     return number.to_bytes(32, "big")
 
 
-def _die_with_parent() -> None:
+def die_with_parent() -> None:
     """Have the kernel kill this process when its parent ends, however it ends (prctl PR_SET_PDEATHSIG)."""
     ctypes.CDLL(None).prctl(_DEATH_SIGNAL, signal.SIGKILL)
     if os.getppid() == 1:

@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from typing import Any
 
 from coincurve import PrivateKey
 
@@ -19,6 +20,8 @@ from merchant_wallet.chains.tron.transactions import (
     TronTransaction,
     compute_signing_hash,
     encode_raw,
+    join,
+    parse_envelope,
     reference_to,
     txid_of,
 )
@@ -48,13 +51,22 @@ class TronNetwork:
         """The nodes' addresses."""
         return [server.url for server in self.servers]
 
+    @property
+    def chain_id(self) -> int:
+        """The number by which a client knows the chain."""
+        return CHAIN_ID
+
+    def height(self) -> int:
+        """The newest block's number."""
+        return self.fake.head.number
+
     def mine(self, count: int = 1, interval_ms: int = 3_000) -> None:
         """See `FakeTron.mine`."""
         self.fake.mine(count, interval_ms)
 
-    def settle(self) -> None:
+    def settle(self, interval_ms: int = 3_000) -> None:
         """Mine until everything that waits now is final."""
-        self.mine(self.fake.solid_lag + 1)
+        self.mine(self.fake.solid_lag + 1, interval_ms)
 
     def pay(self, key: PrivateKey, recipient: bytes, units: int, *, contract: bytes | None = None) -> str:
         """Transfer tokens with a real transaction of `key`'s account. Returns its id."""
@@ -66,21 +78,12 @@ class TronNetwork:
         self, key: PrivateKey, *, contract: bytes, call_data: bytes, fee_limit_sun: int = _FEE_LIMIT_SUN
     ) -> str:
         """Call a contract with a real transaction of `key`'s account. Returns its id."""
-        block_bytes, block_hash = reference_to(self.fake.blocks[self.fake.solid_number].id)
-        now_ms = self.fake.head.time_ms
-        raw = encode_raw(
-            TronTransaction(
-                ref_block_bytes=block_bytes,
-                ref_block_hash=block_hash,
-                expiration_ms=now_ms + _LIFE_MS,
-                timestamp_ms=now_ms + self.fake.made + len(self.fake.pending),
-                fee_limit_sun=fee_limit_sun,
-                owner=address_of(key),
-                contract=contract,
-                call_data=call_data,
-            )
+        made_ms = self.fake.head.time_ms + self.fake.made + len(self.fake.pending)
+        reference = self.fake.blocks[self.fake.solid_number].id
+        envelope = sign_call(
+            key, reference, self.fake.head.time_ms, made_ms, contract, call_data, fee_limit_sun
         )
-        signature = key.sign_recoverable(compute_signing_hash(raw), hasher=None)
+        raw, signature = parse_envelope(envelope)
         self.fake.accept(raw, [signature])
         return txid_of(raw)
 
@@ -113,6 +116,17 @@ class TronNetwork:
         """Units of the token at an address, now."""
         call_data = selector_of("balanceOf(address)") + _word(address)
         return int.from_bytes(self.fake.evm.call(self.owner, self.token, call_data, "latest"), "big")
+
+    def coins(self, address: bytes) -> int:
+        """Sun at an address, now."""
+        return self.fake.coins.get(address, 0)
+
+    def fee_of(self, txid: str) -> int:
+        """What a transaction burnt, in sun. Raises KeyError."""
+        found = self.fake.find(txid)
+        if found is None:
+            raise KeyError(txid)
+        return int(found[2].get("fee", 0))
 
     def deploy(self) -> bytes:
         """Deploy another token of the same kind and owner."""
@@ -158,6 +172,44 @@ def deploy_token(evm: Evm, fake: FakeTron, owner: bytes) -> bytes:
     fake.contracts[token] = describe_contract(token, owner)
     fake.operations += 1
     return token
+
+
+def sign_call(
+    key: PrivateKey,
+    reference: str,
+    now_ms: int,
+    made_ms: int,
+    contract: bytes,
+    call_data: bytes,
+    fee_limit_sun: int,
+) -> bytes:
+    """A signed call of a contract. `made_ms` makes the bytes of two equal calls differ."""
+    return _sign(key, reference, now_ms, made_ms, fee_limit_sun, contract=contract, call_data=call_data)
+
+
+def sign_coins(
+    key: PrivateKey, reference: str, now_ms: int, made_ms: int, recipient: bytes, amount_sun: int
+) -> bytes:
+    """A signed transfer of TRX."""
+    return _sign(key, reference, now_ms, made_ms, 0, recipient=recipient, amount_sun=amount_sun)
+
+
+def _sign(
+    key: PrivateKey, reference: str, now_ms: int, made_ms: int, fee_limit_sun: int, **fields: Any
+) -> bytes:
+    block_bytes, block_hash = reference_to(reference)
+    raw = encode_raw(
+        TronTransaction(
+            ref_block_bytes=block_bytes,
+            ref_block_hash=block_hash,
+            expiration_ms=now_ms + _LIFE_MS,
+            timestamp_ms=made_ms,
+            fee_limit_sun=fee_limit_sun,
+            owner=address_of(key),
+            **fields,
+        )
+    )
+    return join(raw, key.sign_recoverable(compute_signing_hash(raw), hasher=None))
 
 
 def address_of(key: PrivateKey) -> bytes:

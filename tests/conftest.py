@@ -36,6 +36,7 @@ from tests import (
     durations,
     extended,
     kept_sessions,
+    node_kinds,
     other_postgres,
     recycled_databases,
     roles,
@@ -204,6 +205,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(compiled_templates)
     config.pluginmanager.register(extended)
     config.pluginmanager.register(kept_sessions)
+    config.pluginmanager.register(node_kinds)
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(durations.DurationRecorder(durations.FILE))
 

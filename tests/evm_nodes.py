@@ -7,9 +7,14 @@ import atexit
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from typing import TYPE_CHECKING
 
 from devnet.evm_node import EvmDevnet, NodeError
 from devnet.tron_network import run_network, start_evm
+from tests.tools import require_tool
+
+if TYPE_CHECKING:
+    from devnet.geth_node import GethNode
 
 _IDLE: list[EvmDevnet] = []
 _IDLE_OF_TRON: list[tuple[EvmDevnet, str]] = []
@@ -24,6 +29,17 @@ def use_node() -> Iterator[EvmDevnet]:
         node = EvmDevnet()
     yield node
     _IDLE.append(node)
+
+
+@contextmanager
+def use_geth() -> "Iterator[GethNode]":
+    """A geth of its own. Without the program the test is skipped. Raises NodeError."""
+    # It needs modules that take long to import.
+    from devnet.geth_node import GethNode
+
+    program = require_tool("geth")
+    with GethNode(program) as node:
+        yield node
 
 
 @contextmanager

@@ -46,6 +46,7 @@ EXTENDED: Final = {
     "tests/cells/test_workers.py::test_a_cell_that_is_added": "waits for turns of the workers",
     "tests/cells/test_workers.py::test_a_cell_whose_server_dies": "two servers",
     "tests/cells/test_writers.py::test_a_cell_that_is_away": "two servers",
+    "tests/chains/test_geth.py": "geth",
     "tests/chains/test_jsonrpc.py::test_a_silent_node": "waits for a time-out",
     "tests/cli/test_cell_move_users.py": "two servers",
     "tests/cli/test_cell_moves.py::test_a_cell_leaves": "two servers",

@@ -3,29 +3,22 @@
 from collections.abc import Iterator
 
 import pytest
-from devnet.evm_node import EvmDevnet
+from devnet.evm_node import EvmNode
 from tests.chains.evm_scene import EvmScene, open_scene
 from tests.chains.tron_scene import TronScene, open_tron
-from tests.evm_nodes import use_node
+from tests.node_kinds import NAMED
 
 
 @pytest.fixture
-def evm_node() -> Iterator[EvmDevnet]:
-    """A real EVM node that mines a block only when a test says so."""
-    with use_node() as node:
-        yield node
-
-
-@pytest.fixture
-def evm(evm_node: EvmDevnet) -> EvmScene:
+def evm(evm_node: EvmNode) -> EvmScene:
     """An EVM node with the token and a funded hot wallet."""
     return open_scene(evm_node)
 
 
 @pytest.fixture
-def tron() -> Iterator[TronScene]:
+def tron(tron_kind: str) -> Iterator[TronScene]:
     """Two honest TRON nodes, with the token and a funded hot wallet."""
-    with open_tron() as scene:
+    with open_tron(named=tron_kind == NAMED) as scene:
         yield scene
 
 

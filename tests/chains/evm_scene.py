@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 from coincurve import PrivateKey
-from devnet.evm_node import CHAIN_ID, COIN, EvmDevnet, Token
+from devnet.evm_node import CHAIN_ID, COIN, EvmNode, Token
 
 from merchant_wallet.base.addresses import keccak256
 from merchant_wallet.base.chains import ERC20
@@ -54,7 +54,7 @@ def sign(unsigned: bytes, key: PrivateKey = KEY) -> bytes:
 class EvmScene:
     """One node, the token on it, and a wallet with 1000 USDT and 10 coins. All of it is final."""
 
-    node: EvmDevnet
+    node: EvmNode
     token: Token
     signer: KeySigner = field(default_factory=KeySigner)
 
@@ -88,7 +88,7 @@ class EvmScene:
         self.node.mine(3)
 
 
-def open_scene(node: EvmDevnet) -> EvmScene:
+def open_scene(node: EvmNode) -> EvmScene:
     """Deploy the token and fund the wallet."""
     token = node.deploy()
     token.give(WALLET, HELD)

@@ -110,7 +110,8 @@ class NodeProxy:
             self._idle.pop() if self._idle else await asyncio.open_connection(target.hostname, target.port)
         )
         try:
-            head = "POST / HTTP/1.1\r\nhost: node\r\ncontent-type: application/json\r\n"
+            # geth answers no other host.
+            head = "POST / HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
             writer.write(f"{head}content-length: {len(body)}\r\n\r\n".encode() + body)
             _, answer = await _read_message(reader)
         except BaseException:
@@ -175,4 +176,10 @@ async def _read_message(reader: asyncio.StreamReader) -> tuple[dict[str, str], b
     head = await reader.readuntil(b"\r\n\r\n")
     pairs = [line.partition(": ") for line in head.decode().split("\r\n")[1:] if line]
     headers = {name.lower(): value for name, _, value in pairs}
+    if headers.get("transfer-encoding") == "chunked":
+        body = b""
+        while size := int(await reader.readline(), 16):
+            body += (await reader.readexactly(size + 2))[:-2]
+        await reader.readline()
+        return headers, body
     return headers, await reader.readexactly(int(headers["content-length"]))

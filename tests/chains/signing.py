@@ -1,10 +1,12 @@
 """Requests for signatures as an honest chain makes them. Tests change one thing at a time."""
 
+import hashlib
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import msgspec
+from tests.named_tron import RUN
 
 from merchant_wallet.base.addresses import derive_account
 from merchant_wallet.base.chains import ERC20, TRC20
@@ -20,7 +22,7 @@ from merchant_wallet.chains.tron.transactions import TronTransaction
 NOW_MS = 1_763_712_000_000
 USDT = 1_000_000
 KEYS = {ERC20: bytes([1]) * 32, TRC20: bytes([2]) * 32}
-SEED = bytes(range(64))
+SEED = hashlib.sha512(RUN.encode()).digest() if RUN else bytes(range(64))
 PLACE = Source(account=3, branch=0, index=5)
 RECIPIENT = bytes.fromhex("742d35cc6634c0532925a3b844bc454e4438f44e")
 TOKENS = {ERC20: bytes([0xE]) * 20, TRC20: bytes([0xF]) * 20}

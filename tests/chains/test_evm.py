@@ -40,6 +40,7 @@ async def obstacle_of(evm: EvmScene, ordered: Payout, **rules: Any) -> str:
     return built.value.obstacle.kind
 
 
+@pytest.mark.each_node
 def test_a_payout_is_final_once_its_block_is(evm: EvmScene) -> None:
     async def story() -> None:
         async with evm.chain() as chain:
@@ -77,6 +78,7 @@ def test_what_is_signed_says_exactly_what_was_ordered(evm: EvmScene) -> None:
     asyncio.run(story())
 
 
+@pytest.mark.each_node
 def test_the_same_bytes_may_be_sent_at_any_time(evm: EvmScene) -> None:
     async def story() -> None:
         async with evm.chain() as chain:
@@ -190,6 +192,7 @@ def test_another_currency_or_chain_is_refused(evm: EvmScene) -> None:
     asyncio.run(story())
 
 
+@pytest.mark.each_node
 def test_a_transfer_that_reverts_is_proven_unpaid_only_when_that_is_final(evm: EvmScene) -> None:
     async def story() -> None:
         async with evm.chain() as chain:
@@ -211,6 +214,7 @@ def test_a_transfer_that_reverts_is_proven_unpaid_only_when_that_is_final(evm: E
     asyncio.run(story())
 
 
+@pytest.mark.each_node
 def test_a_stuck_payout_is_outbid_by_an_eighth_and_only_one_of_both_counts(evm: EvmScene) -> None:
     async def story() -> None:
         async with evm.chain() as chain:
@@ -239,6 +243,7 @@ def test_a_stuck_payout_is_outbid_by_an_eighth_and_only_one_of_both_counts(evm: 
     asyncio.run(story())
 
 
+@pytest.mark.each_node
 def test_the_first_of_two_may_be_the_one_that_counts(evm: EvmScene) -> None:
     async def story() -> None:
         async with evm.chain() as chain:
@@ -269,6 +274,7 @@ def test_a_replacement_stops_at_the_fee_cap(evm: EvmScene) -> None:
     asyncio.run(story())
 
 
+@pytest.mark.each_node
 def test_a_payout_behind_another_is_not_stuck_itself(evm: EvmScene) -> None:
     async def story() -> None:
         async with evm.chain() as chain:
@@ -301,6 +307,7 @@ def test_a_cancel_transaction_is_outbid_like_a_payout(evm: EvmScene) -> None:
     asyncio.run(story())
 
 
+@pytest.mark.each_node
 def test_a_deep_reorganisation_takes_a_payout_back_and_the_same_bytes_pay_again_once(evm: EvmScene) -> None:
     async def story() -> None:
         # The operator's own rule: final with 12 blocks above it.
@@ -322,6 +329,7 @@ def test_a_deep_reorganisation_takes_a_payout_back_and_the_same_bytes_pay_again_
     asyncio.run(story())
 
 
+@pytest.mark.each_node
 def test_a_nonce_spent_by_an_unknown_transaction_is_proven_by_that_transaction(evm: EvmScene) -> None:
     async def story() -> None:
         async with evm.chain(finality=3) as chain:
@@ -342,6 +350,7 @@ def test_a_nonce_spent_by_an_unknown_transaction_is_proven_by_that_transaction(e
     asyncio.run(story())
 
 
+@pytest.mark.each_node
 def test_a_nonce_spent_before_the_payout_was_built_is_found_too(evm: EvmScene) -> None:
     async def story() -> None:
         async with evm.chain() as chain:
@@ -356,6 +365,7 @@ def test_a_nonce_spent_before_the_payout_was_built_is_found_too(evm: EvmScene) -
     asyncio.run(story())
 
 
+@pytest.mark.each_node
 def test_bytes_that_were_never_told_to_judge_count_as_unknown(evm: EvmScene) -> None:
     async def story() -> None:
         async with evm.chain() as chain:

@@ -50,6 +50,7 @@ def change_logs(change: Callable[[dict[str, Any]], dict[str, Any]]) -> Behaviour
     return answer
 
 
+@pytest.mark.each_node
 def test_blocks_hang_together_and_final_ones_lie_below_the_head(evm: EvmScene) -> None:
     async def story(chain: EvmChain, one: NodeProxy, two: NodeProxy) -> None:
         head, final = await chain.head(), await chain.final()
@@ -93,6 +94,7 @@ def test_every_transfer_is_seen_once_in_the_chains_order(evm: EvmScene) -> None:
     play(evm, story)
 
 
+@pytest.mark.each_node
 def test_another_tokens_transfers_are_none_of_ours(evm: EvmScene) -> None:
     async def story(chain: EvmChain, one: NodeProxy, two: NodeProxy) -> None:
         first = evm.node.height() + 1
@@ -211,6 +213,7 @@ def test_a_falsified_log_is_not_taken(evm: EvmScene, falsified: dict[str, object
     play(evm, story)
 
 
+@pytest.mark.each_node
 def test_a_reorganisation_is_seen_by_the_parents_hash_and_the_logs_are_gone(evm: EvmScene) -> None:
     async def story(chain: EvmChain, one: NodeProxy, two: NodeProxy) -> None:
         evm.node.mine(5)
@@ -259,6 +262,7 @@ def test_a_node_that_calls_too_much_final_is_not_believed_alone(evm: EvmScene) -
     play(evm, story)
 
 
+@pytest.mark.each_node
 def test_balances_are_of_a_final_block_where_a_node_still_has_it(evm: EvmScene) -> None:
     async def story(chain: EvmChain, one: NodeProxy, two: NodeProxy) -> None:
         final = await chain.final()

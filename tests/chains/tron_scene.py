@@ -3,14 +3,14 @@
 import asyncio
 import hashlib
 from collections.abc import Coroutine, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from coincurve import PrivateKey
-from devnet.fake_tron import CHAIN_ID
 from devnet.tron_network import TronNetwork, address_of
 from tests.evm_nodes import run_tron_network
+from tests.named_tron import RUN, NamedTron
 
 from merchant_wallet.base.chains import TRC20
 from merchant_wallet.chains.protocol import Payout, SignedTransfer, Transfer, Verdict
@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 
 def key_of(name: str) -> PrivateKey:
-    return PrivateKey(hashlib.sha256(name.encode()).digest())
+    return PrivateKey(hashlib.sha256((name + RUN).encode()).digest())
 
 
 @dataclass
@@ -56,6 +56,8 @@ class TronScene:
     signer: KeySigner
     wallet: bytes
     chain: TronChain
+    first: int
+    """The newest block at the start."""
 
     def play(self, steps: Coroutine[Any, Any, T]) -> T:
         async def whole() -> T:
@@ -95,13 +97,15 @@ def payout_of(payout_id: int = 1, recipient: bytes = RECIPIENT, amount_units: in
 
 
 @contextmanager
-def open_tron(nodes: int = 2) -> Iterator[TronScene]:
-    """A scene whose wallet holds tokens and TRX. Everything is final."""
-    with run_tron_network(nodes, solid_lag=SOLID_LAG) as network:
+def open_tron(nodes: int = 2, *, named: bool = False) -> Iterator[TronScene]:
+    """A scene whose wallet holds tokens and TRX. Everything is final. `named` takes the nodes that
+    `WALLET_TEST_TRON` names.
+    """
+    with closing(NamedTron()) if named else run_tron_network(nodes, solid_lag=SOLID_LAG) as network:
         signer = KeySigner(key_of("hot wallet"))
         wallet = address_of(signer.key)
         network.fund(wallet, units=WALLET_UNITS, sun=WALLET_SUN)
         network.settle()
-        rules = TronRules(chain_id=CHAIN_ID, token=network.token)
+        rules = TronRules(chain_id=network.chain_id, token=network.token)
         chain = TronChain(rules, TronNodes(network.urls, timeout_s=5), wallet=wallet, signer=signer)
-        yield TronScene(network, rules, signer, wallet, chain)
+        yield TronScene(network, rules, signer, wallet, chain, network.height())

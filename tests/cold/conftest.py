@@ -6,10 +6,10 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
+from devnet.evm_node import EvmNode
 from tests.chains.evm_scene import EvmScene, open_scene
 from tests.chains.tron_scene import TronScene, open_tron
 from tests.cold.cold_scene import ColdScene, Moved, make_evm, make_tron, open_cold_scene
-from tests.evm_nodes import use_node
 
 from merchant_wallet.base.chains import ERC20, TRC20
 
@@ -17,10 +17,9 @@ InScene = Callable[[Callable[[ColdScene], Awaitable[None]]], None]
 
 
 @pytest.fixture
-def evm() -> Iterator[EvmScene]:
+def evm(evm_node: EvmNode) -> EvmScene:
     """A real EVM node with the token and a hot wallet with 1000 USDT."""
-    with use_node() as node:
-        yield open_scene(node)
+    return open_scene(evm_node)
 
 
 @pytest.fixture

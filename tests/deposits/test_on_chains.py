@@ -3,11 +3,12 @@
 from collections.abc import Iterator
 
 import pytest
+from devnet.evm_node import EvmNode
 from devnet.tron_network import address_of
 from tests.chains.evm_scene import EvmScene, open_scene
 from tests.chains.tron_scene import WALLET_SUN, WALLET_UNITS, TronScene, key_of, open_tron
 from tests.deposits.conftest import COIN, MINIMUM, DepositScene, InScene, address
-from tests.evm_nodes import use_node
+from tests.node_kinds import NAMED
 
 from merchant_wallet.chains.tron.chain import TronReader
 from merchant_wallet.deposits import chain_store
@@ -17,16 +18,15 @@ from merchant_wallet.reporting.deposits import list_cursors
 
 
 @pytest.fixture
-def evm() -> Iterator[EvmScene]:
+def evm(evm_node: EvmNode) -> EvmScene:
     """A real EVM node with the token."""
-    with use_node() as node:
-        yield open_scene(node)
+    return open_scene(evm_node)
 
 
 @pytest.fixture
-def tron() -> Iterator[TronScene]:
+def tron(tron_kind: str) -> Iterator[TronScene]:
     """Two honest nodes of one network."""
-    with open_tron() as scene:
+    with open_tron(named=tron_kind == NAMED) as scene:
         yield scene
 
 
@@ -38,25 +38,16 @@ async def rescan(scene: DepositScene, name: str, reader: Reader, after: int) -> 
 
 
 def go_ahead(evm: EvmScene) -> None:
-    """A stranger's transaction with a log. Its high fee makes it the first of the next block."""
-    payer = "0x" + address("a payer").hex()
-    evm.node.fund(address("a payer"))
-    evm.node.ask("anvil_impersonateAccount", payer)
-    call = {
-        "from": payer,
-        "to": "0x" + evm.token.address.hex(),
-        "data": "0x" + evm.token.call_data("approve(address,uint256)", address("anna"), 7).hex(),
-        "gas": hex(300_000),
-        "maxFeePerGas": hex(3 * 10**11),
-        "maxPriorityFeePerGas": hex(10**11),
-    }
-    evm.node.ask("eth_sendTransaction", call)
+    """The issuer's transaction with a log. Its high fee makes it the first of the next block."""
+    call = evm.token.call_data("approve(address,uint256)", address("anna"), 7)
+    evm.node.send_as(evm.token.issuer, evm.token.address, call)
 
 
 def watch(scene: DepositScene, name: str, reader: Reader) -> Watcher:
     return Watcher(scene.connect, scene.connect, name, reader, minimum_units=MINIMUM, clock=scene.clock)
 
 
+@pytest.mark.each_node
 def test_transfers_on_an_evm_chain_are_seen_settled_and_credited(in_scene: InScene, evm: EvmScene) -> None:
     async def scenario(scene: DepositScene) -> None:
         async with evm.chain() as reader:
@@ -101,6 +92,7 @@ def test_of_a_transfer_that_the_token_takes_a_fee_of_what_arrived_is_credited(
     in_scene(scenario)
 
 
+@pytest.mark.each_node
 def test_a_reorganisation_of_a_real_chain_is_undone_and_followed(in_scene: InScene, evm: EvmScene) -> None:
     async def scenario(scene: DepositScene) -> None:
         async with evm.chain(finality=6) as reader:
@@ -142,6 +134,7 @@ def test_a_long_gap_on_a_real_chain_is_caught_up_with(in_scene: InScene, evm: Ev
     in_scene(scenario)
 
 
+@pytest.mark.each_node
 def test_transfers_on_a_tron_chain_are_seen_settled_and_credited(in_scene: InScene, tron: TronScene) -> None:
     async def scenario(scene: DepositScene) -> None:
         network, payer = tron.network, key_of("payer")
@@ -173,6 +166,7 @@ def test_transfers_on_a_tron_chain_are_seen_settled_and_credited(in_scene: InSce
     in_scene(scenario)
 
 
+@pytest.mark.each_node
 def test_a_transfer_that_a_reorganisation_below_finality_moved_is_credited_once(
     in_scene: InScene, evm: EvmScene
 ) -> None:

@@ -5,25 +5,25 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack
 
 import pytest
+from devnet.evm_node import EvmNode
 from tests.chains.evm_scene import EvmScene, open_scene
 from tests.chains.tron_scene import TronScene, open_tron
-from tests.evm_nodes import use_node
+from tests.node_kinds import NAMED
 from tests.sweeps.sweep_scene import SweepScene, open_sweep_scene
 
 InScene = Callable[[Callable[[SweepScene], Awaitable[None]]], None]
 
 
 @pytest.fixture
-def evm() -> Iterator[EvmScene]:
+def evm(evm_node: EvmNode) -> EvmScene:
     """A real EVM node with the token and a funded hot wallet."""
-    with use_node() as node:
-        yield open_scene(node)
+    return open_scene(evm_node)
 
 
 @pytest.fixture
-def tron() -> Iterator[TronScene]:
+def tron(tron_kind: str) -> Iterator[TronScene]:
     """Two honest TRON nodes with the token and a funded hot wallet."""
-    with open_tron() as scene:
+    with open_tron(named=tron_kind == NAMED) as scene:
         yield scene
 
 

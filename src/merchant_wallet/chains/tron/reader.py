@@ -193,7 +193,8 @@ class TronReader:
 
     async def _scan(self, node: TronNode, first: int, last: int, *, is_solid: bool) -> list[TokenTransfer]:
         found: list[TokenTransfer] = []
-        for start in range(first, last + 1, MAX_CONCURRENT_BLOCKS):
+        # The chain's first block has no results, and its answer has another form than that of later blocks.
+        for start in range(max(first, 1), last + 1, MAX_CONCURRENT_BLOCKS):
             numbers = range(start, min(start + MAX_CONCURRENT_BLOCKS, last + 1))
             scan = partial(self._scan_block, node, is_solid=is_solid)
             for transfers in await ask_together(scan, numbers):
