@@ -87,18 +87,6 @@ def test_a_node_without_a_final_block_says_so_and_stops_nothing_else(evm: EvmSce
     play(evm, 2, story)
 
 
-@pytest.mark.parametrize(
-    "text", ["already known", "ALREADY_EXISTS: already known", "Known transaction: 0x1", "nonce too low"]
-)
-def test_what_nodes_say_of_known_bytes_is_no_error(evm: EvmScene, text: str) -> None:
-    async def story(chain: EvmChain, proxies: list[NodeProxy]) -> None:
-        signed = await chain.build(ORDERED, [])
-        proxies[0].fail(Refusal(-32000, text), "eth_sendRawTransaction")
-        await chain.broadcast(signed.raw)
-
-    play(evm, 1, story)
-
-
 def test_one_node_that_takes_the_bytes_is_enough(evm: EvmScene) -> None:
     async def story(chain: EvmChain, proxies: list[NodeProxy]) -> None:
         signed = await chain.build(ORDERED, [])

@@ -48,14 +48,15 @@ releasing_failed   release        released>failed blocked>blocked failed>failed
 judging            judge          pending>sending stuck>sending_stuck expired>checking_rebuild
                                   proven_unpaid>proven_unpaid final>paid different>suspect blocked>blocked
                                   failed>failed
-sending            send           sent>judging_sent sent_again>waiting refused>failed blocked>blocked
-                                  failed>failed
+sending            send           sent>judging_sent sent_again>waiting refused>checking_refused
+                                  blocked>blocked failed>failed
 sending_stuck      send           sent>judging_sent sent_again>checking_stops refused>checking_stops
                                   blocked>blocked failed>failed
 judging_sent       judge          pending>waiting stuck>checking_stops expired>checking_rebuild
                                   proven_unpaid>proven_unpaid final>paid different>suspect blocked>blocked
                                   failed>failed
 checking_stops     check_stops    allowed>replacing blocked>blocked failed>failed
+checking_refused   check_rebuild  allowed>replacing blocked>blocked failed>failed
 replacing          sign           signed>storing_again unpayable>irreplaceable blocked>blocked failed>failed
                                   unanswered>failed
 checking_rebuild   check_rebuild  allowed>checking_expired blocked>blocked failed>failed
@@ -152,16 +153,19 @@ def test_bytes_are_sent_only_when_they_are_stored_and_stored_only_when_signed() 
             assert stored or action not in (Action.SEND, Action.JUDGE), path
 
 
-def test_a_second_transfer_is_signed_only_after_a_stuck_or_a_void_one_and_once_in_an_attempt() -> None:
+def test_a_second_transfer_is_signed_only_after_a_stuck_refused_or_void_one_and_once_in_an_attempt() -> None:
     verdicts = {Event.PENDING, Event.STUCK, Event.EXPIRED, Event.PROVEN_UNPAID, Event.FINAL, Event.DIFFERENT}
-    last_verdict = {State.REPLACING: Event.STUCK, State.REBUILDING: Event.EXPIRED}
+    reasons_said = verdicts | {Event.REFUSED}
+    # Only a replacement has the nonce of what may still count.
+    reasons = {State.REPLACING: {Event.STUCK, Event.REFUSED}, State.REBUILDING: {Event.EXPIRED}}
     for path in PATHS:
         stored, again = path[0][0] is State.JUDGING, 0
         for number, (state, event) in enumerate(path):
             if stored and ACTIONS.get(state) is Action.SIGN:
                 again += 1
-                judged = [event for _, event in path[:number] if event in verdicts]
-                assert judged[-1] is last_verdict[state], path
+                assert [event for _, event in path[:number] if event in reasons_said][-1] in reasons[state], (
+                    path
+                )
             stored |= event is Event.STORED
         assert again <= 1, path
 

@@ -1,4 +1,4 @@
-"""Signed bytes that nodes refuse because their fee is too low by now: they are replaced."""
+"""Signed bytes that nodes refuse, usually because their fee is too low by now: they are replaced."""
 
 import json
 from typing import TYPE_CHECKING
@@ -24,7 +24,7 @@ class PriceFloorChain(EvmLikeFake):
         await super().broadcast(raw)
 
 
-def test_what_nodes_refuse_for_its_fee_is_replaced_when_it_is_stuck(in_shop: "InShop") -> None:
+def test_what_nodes_refuse_for_its_fee_is_replaced_at_once_and_paid_once(in_shop: "InShop") -> None:
     async def scenario(shop: "Shop") -> None:
         chain, order = PriceFloorChain(shop.folder / "sequenced", "ERC20"), await shop.order()
         payer = shop.payer(chains={"ERC20": chain})
@@ -33,16 +33,11 @@ def test_what_nodes_refuse_for_its_fee_is_replaced_when_it_is_stuck(in_shop: "In
         chain.set(fee=1_100)
         shop.clock.advance(5_000)
         await shop.turn(payer)
-        # It is not stuck yet: the order waits and its cause is shown.
-        assert [waiting.kind for waiting in await list_blocked(shop.connection)] == ["node"]
-        chain.mine(STUCK_BLOCKS)
-        shop.clock.advance(30_000)
-        await shop.turn(payer)
+        assert len(await read_signed(shop.connection, 1001, order.order_id)) == 2
         chain.mine(3)
         shop.clock.advance(5_000)
         await shop.turn(payer)
         assert await shop.status(order) == 2
-        assert len(await read_signed(shop.connection, 1001, order.order_id)) == 2
         assert chain.paid() == {order.order_id: [order.arrival_units]}
 
     in_shop(scenario)
@@ -72,7 +67,31 @@ def test_refused_bytes_are_logged_once_where_a_replacement_follows(in_shop: "InS
             await shop.turn(payer)
         # The stuck bytes are refused, and so is their replacement, which nothing follows.
         events = [line["event"] for line in lines]
-        assert events == ["stuck bytes are refused", "payout signed", "payout attempt failed"]
+        assert events == ["signed transfer refused", "payout signed", "payout attempt failed"]
         assert len(await read_signed(shop.connection, 1001, order.order_id)) == 2
+        # It is the nodes' refusal, and no fault of this program.
+        assert [waiting.kind for waiting in await list_blocked(shop.connection)] == ["node"]
+
+    in_shop(scenario)
+
+
+def test_what_is_refused_whatever_it_pays_is_not_signed_again_and_again(in_shop: "InShop") -> None:
+    async def scenario(shop: "Shop") -> None:
+        chain, order = DeafChain(shop.folder / "sequenced", "ERC20"), await shop.order()
+        chain.is_deaf = True
+        payer = shop.payer(chains={"ERC20": chain}, max_builds=3)
+        for _ in range(4):
+            await shop.turn(payer)
+            shop.clock.advance(60_000)
+        assert len(await read_signed(shop.connection, 1001, order.order_id)) == 3
+        [waiting] = await list_blocked(shop.connection)
+        assert waiting.kind == "lapsed"
+        assert "underpriced" in waiting.cause
+        chain.is_deaf = False
+        await shop.turn(payer)
+        chain.mine(3)
+        shop.clock.advance(60_000)
+        await shop.turn(payer)
+        assert chain.paid() == {order.order_id: [order.arrival_units]}
 
     in_shop(scenario)

@@ -34,13 +34,16 @@ class Payout(msgspec.Struct, frozen=True, gc=False):
     """A transfer that must be made. `payout_id` is unique among its purpose on the platform for ever.
 
     `nonce` is the EVM nonce of the transaction. It is None on chains without nonces. `purpose` is `cold` for
-    a transfer to the platform's own cold wallet.
+    a transfer to the platform's own cold wallet. `pending` has the newest signed bytes of everything else
+    that the wallet sends and that is not known to be final. None stands for a payout that reserved earlier
+    and is not signed yet. The wallet needs coin for all of it together.
     """
 
     payout_id: int
     transfer: Transfer
     nonce: int | None = None
     purpose: Literal["payout", "cold"] = "payout"
+    pending: tuple[bytes | None, ...] = ()
 
 
 class SignedTransfer(msgspec.Struct, frozen=True, gc=False):
@@ -115,7 +118,10 @@ class ProvenUnpaid(msgspec.Struct, frozen=True, gc=False):
 
 
 class Expired(msgspec.Struct, frozen=True, gc=False):
-    """Proof that everything signed for the payout is void and has moved nothing. It may be built again."""
+    """Proof that everything signed for the payout is void and has moved nothing. It may be built again.
+
+    It expired, or the chain stopped it for a reason that is not the recipient's.
+    """
 
     cause: str
 

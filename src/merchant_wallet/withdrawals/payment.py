@@ -11,6 +11,7 @@ Rules:
 from collections.abc import Awaitable, Callable
 from typing import Final, NamedTuple
 
+import msgspec
 import structlog
 
 from merchant_wallet.base import spans
@@ -137,8 +138,8 @@ class Payment:
         state = self._begin()
         while state in ACTIONS:
             event = await self._perform(ACTIONS[state])
-            if (state, event) == (State.SENDING_STUCK, Event.REFUSED):
-                log.warning("stuck bytes are refused", **self._name, cause=str(self._error))
+            if event is Event.REFUSED and state is not State.SENDING_AGAIN:
+                log.warning("signed transfer refused", **self._name, cause=str(self._error))
             state = step(state, event)
         return await self._end(state)
 
@@ -153,7 +154,7 @@ class Payment:
     def _with_nonce(self) -> Payout:
         """The payout with the nonce that is reserved for it. Raises WalletMoved."""
         reserved = self._require_key()
-        return Payout(self._payout.payout_id, self._payout.transfer, reserved.nonce)
+        return msgspec.structs.replace(self._payout, nonce=reserved.nonce)
 
     def _require_key(self) -> Reservation:
         """The reservation, whose hot wallet's key is here. Raises WalletMoved."""
@@ -207,8 +208,12 @@ class Payment:
     async def _sign(self) -> Event:
         """Have the chain build and sign a transfer. It is in memory only, so nobody can send it yet."""
         earlier = [one.signed for one in self._stored]
+        pending = await reservations.list_pending(
+            await self._worker_connection.get(), self._claim, self._hot_wallet.name
+        )
         try:
-            self._unstored = await self._chain.build(self._with_nonce(), earlier)
+            payout = msgspec.structs.replace(self._with_nonce(), pending=pending)
+            self._unstored = await self._chain.build(payout, earlier)
         except SigningRefused as refused:
             raise Blocked(Obstacle("limit", f"the signer refused: {refused}")) from refused
         return Event.SIGNED
@@ -266,10 +271,9 @@ class Payment:
     async def _check_rebuild(self) -> Event:
         await self._check_stops()
         count, verdict = len(self._stored), self._verdict
-        assert isinstance(verdict, Expired), "only what expired is built again"
+        cause = verdict.cause if isinstance(verdict, Expired) else str(self._error)
         if count >= self._max_builds:
-            text = f"{count} transfers in a row came to nothing: {verdict.cause}"
-            raise Blocked(Obstacle("lapsed", text))
+            raise Blocked(Obstacle("lapsed", f"{count} transfers in a row came to nothing: {cause}"))
         return Event.ALLOWED
 
     async def _end(self, state: State) -> Result:

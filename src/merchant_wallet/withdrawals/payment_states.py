@@ -6,8 +6,8 @@ an action ends the attempt. `payment` runs the tables.
 
 Rules that the tables hold:
 - Bytes are sent only after they are stored.
-- A second transfer is signed only when a stuck one is replaced at the same nonce, or when the chain has
-  proven that all earlier ones are void. An attempt does so at most once.
+- A second transfer is signed only when one that is stuck or refused is replaced at the same nonce, or when
+  the chain has proven that all earlier ones are void. An attempt does so at most once.
 - A nonce is released only while nothing signed for it is stored. If the signer was asked and did not say no,
   it may have signed: the order keeps the nonce until it fails. The same holds for a nonce from an earlier
   attempt.
@@ -55,6 +55,8 @@ class State(Enum):
 
     # Another transfer is signed, once in an attempt.
     CHECKING_STOPS = auto()
+    CHECKING_REFUSED = auto()
+    """No node has the newest transfer, and enough nodes refuse it. Its fee may be too low for them."""
     REPLACING = auto()
     """At the same nonce, so that only one of them can count."""
     CHECKING_REBUILD = auto()
@@ -104,7 +106,7 @@ class Event(Enum):
     """The newest transfer was sent for the first time."""
     SENT_AGAIN = auto()
     REFUSED = auto()
-    """The nodes refused the bytes."""
+    """Enough nodes refused the bytes, and none of them has the transfer."""
     PENDING = auto()
     STUCK = auto()
     EXPIRED = auto()
@@ -147,6 +149,7 @@ ACTIONS: Final[Mapping[State, Action]] = {
     State.SENDING_STUCK: Action.SEND,
     State.JUDGING_SENT: Action.JUDGE,
     State.CHECKING_STOPS: Action.CHECK_STOPS,
+    State.CHECKING_REFUSED: Action.CHECK_REBUILD,
     State.REPLACING: Action.SIGN,
     State.CHECKING_REBUILD: Action.CHECK_REBUILD,
     State.CHECKING_EXPIRED: Action.CHECK_PAYABLE,
@@ -161,7 +164,6 @@ ACTIONS: Final[Mapping[State, Action]] = {
 _EITHER: Final = {Event.BLOCKED: State.BLOCKED, Event.FAILED: State.FAILED}
 _CHECKED: Final = {**_EITHER, Event.UNPAYABLE: State.UNPAYABLE}
 _KEEPS_NONCE: Final = {**_CHECKED, Event.UNANSWERED: State.FAILED}
-_NOT_SENT: Final = {**_EITHER, Event.REFUSED: State.FAILED}
 _DECIDED: Final = {
     **_EITHER,
     Event.PROVEN_UNPAID: State.PROVEN_UNPAID,
@@ -192,7 +194,12 @@ STEPS: Final[Mapping[State, Mapping[Event, State]]] = {
         Event.STUCK: State.SENDING_STUCK,
         Event.EXPIRED: State.CHECKING_REBUILD,
     },
-    State.SENDING: {**_NOT_SENT, Event.SENT: State.JUDGING_SENT, Event.SENT_AGAIN: State.WAITING},
+    State.SENDING: {
+        **_EITHER,
+        Event.SENT: State.JUDGING_SENT,
+        Event.SENT_AGAIN: State.WAITING,
+        Event.REFUSED: State.CHECKING_REFUSED,
+    },
     State.SENDING_STUCK: {
         **_EITHER,
         Event.SENT: State.JUDGING_SENT,
@@ -207,6 +214,7 @@ STEPS: Final[Mapping[State, Mapping[Event, State]]] = {
         Event.EXPIRED: State.CHECKING_REBUILD,
     },
     State.CHECKING_STOPS: {**_EITHER, Event.ALLOWED: State.REPLACING},
+    State.CHECKING_REFUSED: {**_EITHER, Event.ALLOWED: State.REPLACING},
     # What was signed may still count, so an unpayable recipient proves nothing about the order.
     State.REPLACING: {
         **_KEEPS_NONCE,
@@ -217,7 +225,7 @@ STEPS: Final[Mapping[State, Mapping[Event, State]]] = {
     State.CHECKING_EXPIRED: {**_CHECKED, Event.PAYABLE: State.REBUILDING},
     State.REBUILDING: {**_KEEPS_NONCE, Event.SIGNED: State.STORING_AGAIN},
     State.STORING_AGAIN: {**_EITHER, Event.STORED: State.SENDING_AGAIN},
-    State.SENDING_AGAIN: {**_NOT_SENT, Event.SENT: State.JUDGING_AGAIN},
+    State.SENDING_AGAIN: {**_EITHER, Event.REFUSED: State.FAILED, Event.SENT: State.JUDGING_AGAIN},
     State.JUDGING_AGAIN: {
         **_DECIDED,
         Event.PENDING: State.WAITING,

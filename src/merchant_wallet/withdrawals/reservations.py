@@ -117,6 +117,12 @@ async def _take_nonce(connection: AsyncConnection, parameters: dict[str, object]
     raise LookupError(f"the hot wallet of {parameters['chain']} has no next nonce")
 
 
+async def list_pending(connection: AsyncConnection, claim: Claim, chain: str) -> tuple[bytes | None, ...]:
+    """What else a chain's hot wallet sends (see `chains.protocol.Payout`)."""
+    cursor = await connection.execute(_TEXTS["list_pending"], {**_make_key_params(claim), "chain": chain})
+    return tuple(None if raw is None else bytes(raw) for (raw,) in await cursor.fetchall())
+
+
 async def release(connection: AsyncConnection, claim: Claim, now_ms: int) -> None:
     """Release the reservation of an order for which nothing is signed. Raises ClaimLost."""
     async with connection.transaction():

@@ -26,6 +26,36 @@ select ((select coalesce(sum(amount), 0) from payout_reservation where chain = %
           where chain = %(chain)s::text and reserved_ms is not null
             and ended_no > %(funds_ended_payouts)s::bigint))::bigint;
 
+-- name: list_pending
+-- The newest signed bytes of everything that the chain's hot wallet sends besides one order, and that has not ended. Null
+-- where nothing is signed yet. Of these only earlier reservations count: so of two orders that wait for coin one goes on.
+select (select s.raw from payout_signed s where s.merchant_id = r.merchant_id and s.order_id = r.order_id
+         order by s.attempt_no desc limit 1)
+  from payout_reservation r
+  join payout p on p.merchant_id = r.merchant_id and p.order_id = r.order_id
+ where r.chain = %(chain)s::text and r.ended_no is null
+   and (r.merchant_id, r.order_id) <> (%(merchant_id)s::bigint, %(order_id)s::bigint)
+   and (p.signed_no > 0 or (r.reserved_ms, r.merchant_id, r.order_id) < (
+        select o.reserved_ms, o.merchant_id, o.order_id from payout_reservation o
+         where o.merchant_id = %(merchant_id)s::bigint and o.order_id = %(order_id)s::bigint))
+union all
+select (select s.raw from cold_signed s where s.chain = t.chain and s.transfer_id = t.transfer_id
+         order by s.attempt_no desc limit 1)
+  from cold_transfer t where t.chain = %(chain)s::text and t.reserved_ms is not null and t.ended_no is null
+union all
+select s.raw
+  from sweep w
+ cross join lateral (select t.raw from sweep_signed t where t.chain = w.chain and t.sweep_id = w.sweep_id and t.kind = 'top_up'
+                      order by t.attempt_no desc limit 1) s
+ where w.chain = %(chain)s::text and w.ended_ms is null and w.step = 'top_up'
+union all
+select s.raw
+  from hot_wallet h
+  join wallet_nonce c on c.chain = h.chain and c.wallet = h.address and c.purpose = 'cancel' and c.cancelled_ms is null
+ cross join lateral (select t.raw from cancel_signed t where t.chain = c.chain and t.wallet = c.wallet and t.nonce = c.nonce
+                      order by t.attempt_no desc limit 1) s
+ where h.chain = %(chain)s::text;
+
 -- name: take_free_nonce
 -- The lowest nonce that an order has given back.
 update wallet_nonce

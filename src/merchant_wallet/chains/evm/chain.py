@@ -16,12 +16,13 @@ from merchant_wallet.base.addresses import keccak256
 from merchant_wallet.chains.agreement import agree_on_block, cautious_low, is_known
 from merchant_wallet.chains.cold import Execution, UnsignedTransfer
 from merchant_wallet.chains.evm import verdict as evm_verdict
-from merchant_wallet.chains.evm.conditions import ChainConditions, read_conditions
+from merchant_wallet.chains.evm.broadcast import Broadcaster
+from merchant_wallet.chains.evm.conditions import ChainConditions, read_conditions, require_coin
 from merchant_wallet.chains.evm.execution import find_execution
 from merchant_wallet.chains.evm.fees import Offer, outbid
 from merchant_wallet.chains.evm.node import EvmNode, EvmNodes, read_word
 from merchant_wallet.chains.evm.nonces import next_nonce
-from merchant_wallet.chains.evm.rules import EvmRules, read_final_block, read_head_block
+from merchant_wallet.chains.evm.rules import STATE_BLOCKS, EvmRules, read_final_block, read_head_block
 from merchant_wallet.chains.evm.token import BALANCE_OF, ask_state, require_payable
 from merchant_wallet.chains.evm.token_transfers import check_receipts, read_token_transfers
 from merchant_wallet.chains.evm.transactions import (
@@ -55,15 +56,6 @@ _SKEW_MS: Final = 300_000
 
 _DECIMALS_OF: Final = keccak256(b"decimals()")[:4]
 
-# Answers to bytes that a node has already, or to a used nonce. They are neither errors nor verdicts.
-_KNOWN_TEXTS: Final = (
-    "already known",
-    "already imported",
-    "known transaction",
-    "already exists",
-    "nonce too low",
-)
-
 
 class EvmChain:
     """One EVM chain (see `protocol.Chain` and `protocol.ChainReader`)."""
@@ -79,6 +71,7 @@ class EvmChain:
         """Only payouts need `wallet` and `signer`. A chain that is only read has neither."""
         self.rules = rules
         self._nodes = EvmNodes(JsonRpc(endpoints))
+        self._broadcaster = Broadcaster(self._nodes, rules.min_tip_wei)
         self._wallet = wallet
         self._signer = signer
         self._agreed_number = -1
@@ -105,13 +98,39 @@ class EvmChain:
         """See `nonces`. Raises ChainAway, Blocked."""
         return await next_nonce(self._nodes, self.wallet, self.rules.chain_id, known, is_first=is_first)
 
+    @property
+    def min_tip_wei(self) -> int:
+        """The least tip for a unit of gas that nodes take now (see `broadcast`)."""
+        return self._broadcaster.least_tip_wei
+
     async def funds(self) -> int:
-        """The lowest balance that nodes show at their final blocks (see `agreement`). Raises ChainAway."""
+        """The lowest balance that nodes show at their final blocks (see `agreement`).
+
+        Raises ChainAway. Raises Blocked if the final block is so old that no node has its state.
+        """
 
         async def at_final(node: EvmNode) -> int:
             return await self._balance(node, self.wallet, (await read_final_block(node, self.rules)).number)
 
-        return cautious_low(await self._nodes.answers(at_final))
+        try:
+            return cautious_low(await self._nodes.answers(at_final))
+        except ChainAway as away:
+            await self._explain_old_state(away)
+            raise
+
+    async def _explain_old_state(self, away: ChainAway) -> None:
+        """Raises Blocked if the final block is too old for the nodes' state."""
+        head, final = (
+            await self.head(),
+            await self._nodes.first(lambda node: read_final_block(node, self.rules)),
+        )
+        if (depth := head.number - final.number) > STATE_BLOCKS:
+            text = (
+                f"state not available: the final block is {depth} blocks below the newest, and a full node "
+                f"keeps the state of {STATE_BLOCKS}. Payouts continue when blocks become final again, or "
+                f"with an archive node ({away})"
+            )
+            raise Blocked(Obstacle("node", text)) from away
 
     async def check_payable(self, transfer: Transfer) -> None:
         """Checks pause, blacklist, funds, token fee, simulation, gas and coin, in this order.
@@ -119,7 +138,8 @@ class EvmChain:
         Raises Unpayable, Blocked.
         """
         gas, conditions = await self._prepare(transfer)
-        self._check_cost(gas, conditions.offer, conditions.held_wei)
+        cost_wei = self._check_cap(gas, conditions.offer)
+        await require_coin(self._nodes, self.wallet, conditions, cost_wei)
 
     async def build(self, payout: Payout, earlier: Sequence[SignedTransfer]) -> SignedTransfer:
         """See `protocol.Chain.build`. Raises Unpayable, Blocked, ChainAway, SignerAway."""
@@ -136,21 +156,12 @@ class EvmChain:
         return await self._sign(nonce, earlier, self.wallet, b"", _PLAIN_GAS, conditions, nothing)
 
     async def broadcast(self, raw: bytes) -> None:
-        """Send the bytes to every node. It is enough if one takes or knows them.
-
-        Otherwise raises NodeRefused with the first refusal, or ChainAway if no node answered.
-        """
-        answers = await self._nodes.every(lambda node: _send(node, raw))
-        if any(answer is None for answer in answers):
-            return
-        for answer in answers:
-            if isinstance(answer, NodeRefused):
-                raise answer
-        raise ChainAway("; ".join(map(str, answers)))
+        """See `broadcast`. Raises NodeRefused, ChainAway."""
+        await self._broadcaster.broadcast(raw)
 
     async def judge(self, payout: Payout, signed: Sequence[SignedTransfer]) -> Verdict:
         """See `verdict`. Raises ChainAway."""
-        query = evm_verdict.PayoutQuery(self.rules, self.wallet, payout, signed)
+        query = evm_verdict.PayoutQuery(self.rules, self.wallet, payout, signed, self.min_tip_wei)
         return await evm_verdict.judge(self._nodes, query)
 
     # For cold money.
@@ -299,7 +310,7 @@ class EvmChain:
         return answer_of(gas), answer_of(conditions)
 
     async def _read_conditions(self) -> ChainConditions:
-        return await read_conditions(self._nodes, self.rules, self.wallet)
+        return await read_conditions(self._nodes, self.rules, self.wallet, self.min_tip_wei)
 
     async def _gas(self, transfer: Transfer) -> int:
         """The gas limit of a transfer, which is simulated now. Raises Blocked."""
@@ -319,14 +330,16 @@ class EvmChain:
             raise Blocked(Obstacle("fee", f"a transfer needs {gas} units of gas, above {rules.max_gas}"))
         return gas
 
-    def _check_cost(self, gas: int, offer: Offer, held_wei: int) -> None:
-        """Check that a transaction may and can cost this much. Raises Blocked."""
+    def _check_cap(self, gas: int, offer: Offer) -> int:
+        """The wei that a transaction may cost: its gas limit at its highest price.
+
+        Raises Blocked above the cap.
+        """
         cost_wei = gas * offer.max_fee
         if cost_wei > self.rules.fee_cap_wei:
             text = f"the chain may cost {cost_wei} wei, above the cap of {self.rules.fee_cap_wei}"
             raise Blocked(Obstacle("fee", text))
-        if held_wei < cost_wei:
-            raise Blocked(Obstacle("fuel", f"the hot wallet holds {held_wei} wei of {cost_wei} for the fee"))
+        return cost_wei
 
     async def _sign(
         self,
@@ -345,7 +358,8 @@ class EvmChain:
             if transaction.nonce != nonce:
                 raise ValueError("what was signed before has another nonce")
             offer = outbid(transaction, offer)
-        self._check_cost(gas, offer, conditions.held_wei)
+        cost_wei = self._check_cap(gas, offer)
+        await require_coin(self._nodes, self.wallet, conditions, cost_wei, payout.pending, nonce)
         unsigned = encode_unsigned(
             EvmTransaction(
                 self.rules.chain_id, nonce, offer.max_priority_fee, offer.max_fee, gas, to, 0, call_data
@@ -369,14 +383,6 @@ class EvmChain:
     async def _balance(self, node: EvmNode, address: bytes, at: int | str) -> int:
         answer = await node.call(self.rules.token, BALANCE_OF + address.rjust(32, b"\0"), at=at)
         return _word(node, answer) // self.rules.base_units
-
-
-async def _send(node: EvmNode, raw: bytes) -> None:
-    try:
-        await node.send(raw)
-    except NodeRefused as error:
-        if not any(text in error.message.lower() for text in _KNOWN_TEXTS):
-            raise
 
 
 async def _view(node: EvmNode, token: bytes, call_data: bytes) -> int:

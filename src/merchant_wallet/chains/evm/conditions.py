@@ -6,17 +6,22 @@ Rules:
 - One answer is enough, so a payout does not wait for a node that is down. If only one node answers, it sets
   price, height and balance. The fee cap limits what that can cost.
 - If two nodes are far apart in height, nothing is signed. One of them is wrong, and nobody knows which.
+- The wallet must hold what all its transactions together may cost. Nodes refuse the one that is too much.
+- A wallet with code of its own (EIP-7702) has one transaction on its way at a time. Nodes refuse a second
+  one.
 """
 
 import asyncio
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
 
 from merchant_wallet.chains.agreement import cautious_high, cautious_low
-from merchant_wallet.chains.evm.fees import Offer, agree_fees, suggest_offer
+from merchant_wallet.chains.evm.fees import Offer, agree_fees, most_of, suggest_offer
 from merchant_wallet.chains.evm.node import EvmFees, EvmNode, EvmNodes
 from merchant_wallet.chains.evm.rules import EvmRules, read_head_block
+from merchant_wallet.chains.evm.transactions import EvmTransaction, parse_signed
 from merchant_wallet.chains.protocol import Blocked, Obstacle
 from merchant_wallet.chains.transport import answer_of, attempt
 
@@ -24,11 +29,12 @@ FEE_BLOCKS: Final = 10
 
 
 class ChainConditions(msgspec.Struct, frozen=True, gc=False):
-    """The fee offer, the chain's height, and the wallet's balance in wei."""
+    """The fee offer, the chain's height, the wallet's balance in wei, and whether it has code (EIP-7702)."""
 
     offer: Offer
     height: int
     held_wei: int
+    has_code: bool
 
 
 async def read_fees(nodes: EvmNodes) -> EvmFees:
@@ -36,19 +42,57 @@ async def read_fees(nodes: EvmNodes) -> EvmFees:
     return agree_fees(await nodes.answers(lambda node: node.fees(FEE_BLOCKS)))
 
 
-async def read_conditions(nodes: EvmNodes, rules: EvmRules, wallet: bytes) -> ChainConditions:
+async def read_conditions(
+    nodes: EvmNodes, rules: EvmRules, wallet: bytes, min_tip_wei: int
+) -> ChainConditions:
     """The present conditions, from all nodes. Raises ChainAway, Blocked."""
 
     async def ask(node: EvmNode) -> tuple[int, int]:
         head, held = await asyncio.gather(attempt(read_head_block(node)), attempt(node.coin_balance(wallet)))
         return answer_of(head).number, answer_of(held)
 
-    priced, answered = await asyncio.gather(attempt(read_fees(nodes)), attempt(nodes.answers(ask)))
-    fees, said = answer_of(priced), answer_of(answered)
+    priced, answered, found = await asyncio.gather(
+        attempt(read_fees(nodes)),
+        attempt(nodes.answers(ask)),
+        attempt(nodes.first(lambda node: node.code(wallet))),
+    )
+    fees, said, code = answer_of(priced), answer_of(answered), answer_of(found)
     heights = [height for height, _ in said]
     low, high = cautious_low(heights), cautious_high(heights)
     if high - low > rules.stuck_blocks:
         text = f"nodes are at blocks {low} and {high}: one is behind, or ahead"
         raise Blocked(Obstacle("node", text))
-    offer = suggest_offer(fees, rules.min_tip_wei)
-    return ChainConditions(offer, low, cautious_low([held_wei for _, held_wei in said]))
+    offer = suggest_offer(fees, min_tip_wei)
+    return ChainConditions(offer, low, cautious_low([held_wei for _, held_wei in said]), bool(code))
+
+
+async def require_coin(
+    nodes: EvmNodes,
+    wallet: bytes,
+    conditions: ChainConditions,
+    cost_wei: int,
+    pending: Sequence[bytes | None] = (),
+    nonce: int | None = None,
+) -> None:
+    """Check that the wallet can pay for a transaction besides `pending`, and may send it now.
+
+    `pending`: see `protocol.Payout`. What is not signed yet counts like this one. Raises Blocked, ChainAway.
+    """
+    others = [None if raw is None else parse_signed(raw)[0] for raw in pending]
+    is_short = conditions.held_wei < _sum_most(others, cost_wei)
+    if others and (is_short or conditions.has_code):
+        # Some of them may be in blocks already, and the balance is without their cost.
+        used = cautious_low(await nodes.answers(lambda node: node.count(wallet, "latest")))
+        others = [other for other in others if other is None or other.nonce >= used]
+    needed_wei = _sum_most(others, cost_wei)
+    if conditions.held_wei < needed_wei:
+        besides = f", {len(others)} more on their way included" if others else ""
+        text = f"the hot wallet holds {conditions.held_wei} wei of {needed_wei} for the fee{besides}"
+        raise Blocked(Obstacle("fuel", text))
+    if conditions.has_code and any(other is None or nonce is None or other.nonce < nonce for other in others):
+        text = "the hot wallet has delegated code (EIP-7702), so nodes take its payouts one at a time"
+        raise Blocked(Obstacle("node", text))
+
+
+def _sum_most(others: Sequence[EvmTransaction | None], cost_wei: int) -> int:
+    return cost_wei + sum(cost_wei if other is None else most_of(other) for other in others)

@@ -1,4 +1,4 @@
-"""The fee offer of a transaction: from the latest blocks, and above an earlier offer. Pure.
+"""The fee offer of a transaction (from the latest blocks, and above an earlier offer), and its most. Pure.
 
 Rules:
 - Amounts are wei, whole numbers, rounded up.
@@ -46,6 +46,16 @@ def agree_fees(said: Sequence[EvmFees]) -> EvmFees:
 
 def _middle(tips: Sequence[int]) -> int:
     return sorted(tips)[len(tips) // 2] if tips else 0
+
+
+def most_of(transaction: EvmTransaction) -> int:
+    """The wei that a transaction may cost. The sender must hold it for all its transactions together."""
+    return transaction.gas_limit * transaction.max_fee + transaction.value
+
+
+def is_too_low(transaction: EvmTransaction, fees: EvmFees, min_tip: int) -> bool:
+    """Whether no block would take a transaction now: it pays less than the base fee and the least tip."""
+    return transaction.max_priority_fee < min_tip or transaction.max_fee < fees.base_fee + min_tip
 
 
 def outbid(earlier: EvmTransaction, suggested: Offer) -> Offer:

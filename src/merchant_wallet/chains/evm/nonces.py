@@ -17,14 +17,14 @@ import structlog
 
 from merchant_wallet.chains.evm.node import EvmNode, EvmNodes
 from merchant_wallet.chains.evm.proof import ProvenTransaction, prove
-from merchant_wallet.chains.evm.rules import read_head_block
+from merchant_wallet.chains.evm.rules import STATE_BLOCKS, read_head_block
 from merchant_wallet.chains.protocol import Block, Blocked, Obstacle
 from merchant_wallet.chains.transport import NodeFailed, NodeRefused
 
 # If a node has no old state to search, this many whole blocks are read before an operator is called.
 WALKED_BLOCKS: Final = 1024
-NEWEST_BLOCKS: Final = 128
-"""These are read first. A full node has the state of about as many, but some of them are not final yet."""
+NEWEST_BLOCKS: Final = STATE_BLOCKS
+"""These are read first. A full node has their state, but some of them are not final yet."""
 
 log = structlog.get_logger(__name__)
 

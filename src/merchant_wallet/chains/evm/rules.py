@@ -11,6 +11,9 @@ from merchant_wallet.chains.evm.transactions import encode_transfer_call
 from merchant_wallet.chains.protocol import Block
 from merchant_wallet.chains.transport import NodeRefused
 
+STATE_BLOCKS: Final = 128
+"""A full node has the state of about as many of its newest blocks. Only an archive node has older state."""
+
 _USUAL: Final = CHAINS[ERC20]
 
 

@@ -17,6 +17,7 @@ from typing import Final
 
 import msgspec
 
+from merchant_wallet.chains.evm.fees import is_too_low
 from merchant_wallet.chains.evm.node import EvmNode, EvmNodes, EvmReceipt, is_transfer, transfer_of
 from merchant_wallet.chains.evm.nonces import NonceSearch, count_final, find_spender
 from merchant_wallet.chains.evm.rules import EvmRules, read_final_block, read_head_block
@@ -41,12 +42,13 @@ LONG_WAITS: Final = 10
 
 
 class PayoutQuery(msgspec.Struct, frozen=True):
-    """The payout to judge: its wallet, and everything that was ever signed for it."""
+    """The payout to judge: its wallet, everything that was ever signed for it, and the least tip of now."""
 
     rules: EvmRules
     wallet: bytes
     payout: Payout
     signed: Sequence[SignedTransfer]
+    min_tip_wei: int = 0
 
     @property
     def nonce(self) -> int:
@@ -140,8 +142,8 @@ async def find(node: EvmNode, query: PayoutQuery) -> Finding | NotFinal:
 
 
 async def _wait(node: EvmNode, query: PayoutQuery, final: Block) -> NotFinal:
-    """Nothing is in a block. The payout is stuck if no earlier nonce is missing and it has waited long
-    enough.
+    """Nothing is in a block. The payout is stuck if it has waited long enough, and its nonce is the next or
+    its fee is too low now. So all payouts that a higher base fee has stopped are replaced together.
     """
     head = await read_head_block(node)
     following = await node.count(query.wallet, "latest")
@@ -149,8 +151,15 @@ async def _wait(node: EvmNode, query: PayoutQuery, final: Block) -> NotFinal:
     waited, alert = head.number - since, None
     if following < query.nonce and waited >= LONG_WAITS * query.rules.stuck_blocks:
         alert = f"its nonce is {query.nonce}, the chain is at {following}: earlier nonces are missing"
-    is_stuck = following == query.nonce and waited >= query.rules.stuck_blocks
+    is_stuck = waited >= query.rules.stuck_blocks and (
+        following == query.nonce or (following < query.nonce and await _is_too_low(node, query))
+    )
     return NotFinal(final.number, is_stuck=is_stuck, alert=alert)
+
+
+async def _is_too_low(node: EvmNode, query: PayoutQuery) -> bool:
+    newest, _ = parse_signed(query.signed[-1].raw)
+    return is_too_low(newest, await node.fees(1), query.min_tip_wei)
 
 
 async def _find_by_receipt(
