@@ -10,6 +10,7 @@ from tests.chains.tron_scene import ORDER_UNITS, OTHER, RECIPIENT, KeySigner, Tr
 from merchant_wallet.base.chains import TRC20
 from merchant_wallet.chains.evm.transactions import parse_transfer_call
 from merchant_wallet.chains.protocol import (
+    Blocked,
     ChainAway,
     Expired,
     FinalRecord,
@@ -194,9 +195,38 @@ def test_a_refusal_by_every_node_is_reported_and_is_no_verdict(tron: TronScene) 
     async def steps() -> None:
         signed = await tron.sign(PAYOUT)
         tron.network.fake.coins.pop(tron.wallet)
-        with pytest.raises(ChainAway, match=r"account \[T\w+\] does not exist"):
+        with pytest.raises(Blocked, match=r"account \[T\w+\] does not exist") as blocked:
             await tron.chain.broadcast(signed.raw)
+        assert blocked.value.obstacle.kind == "fuel"
         assert is_calm(await tron.judge(PAYOUT, signed))
+
+    tron.play(steps())
+
+
+def test_a_lack_of_trx_at_the_broadcast_is_fuel_and_any_other_refusal_is_the_nodes(tron: TronScene) -> None:
+    async def steps() -> None:
+        signed = await tron.sign(PAYOUT)
+        for server in both(tron):
+            server.switches.refuses = "BANDWITH_ERROR"
+        with pytest.raises(Blocked) as blocked:
+            await tron.chain.broadcast(signed.raw)
+        assert blocked.value.obstacle.kind == "fuel"
+        for server in both(tron):
+            server.api.forget_handed()
+            server.switches.refuses = "SERVER_BUSY"
+        with pytest.raises(ChainAway, match="SERVER_BUSY"):
+            await tron.chain.broadcast(signed.raw)
+
+    tron.play(steps())
+
+
+def test_a_node_that_has_the_transfer_may_refuse_it_with_any_code(tron: TronScene) -> None:
+    async def steps() -> None:
+        signed = await tron.pay(PAYOUT)
+        for server in both(tron):
+            server.api.forget_handed()
+            server.switches.refuses = "OTHER_ERROR"
+        await tron.chain.broadcast(signed.raw)
 
     tron.play(steps())
 

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 from tests.chains.tron_faults import both, drain, go_away, is_alarmed, is_calm
-from tests.chains.tron_scene import ORDER_UNITS, OTHER, RECIPIENT, TronScene, payout_of
+from tests.chains.tron_scene import ORDER_UNITS, OTHER, RECIPIENT, WALLET_SUN, TronScene, payout_of
 
-from merchant_wallet.chains.protocol import FinalRecord, ProvenUnpaid, SignedTransfer
+from merchant_wallet.chains.protocol import Blocked, Expired, FinalRecord, ProvenUnpaid, SignedTransfer
 from merchant_wallet.chains.tron.chain import TronChain
 
 PAYOUT = payout_of()
@@ -28,18 +28,52 @@ def test_a_failed_receipt_in_a_final_block_is_proven_unpaid_with_its_cause(tron:
     tron.play(steps())
 
 
-def test_out_of_energy_is_proven_unpaid_with_its_cause(tron: TronScene) -> None:
+def test_a_transfer_that_ran_out_of_energy_is_void_and_is_paid_by_a_second_one(tron: TronScene) -> None:
     async def steps() -> None:
         signed = await tron.sign(PAYOUT)
-        tron.network.fake.energy_sun *= 5
+        tron.network.fake.coins[tron.wallet] = 1_000_000
         await tron.chain.broadcast(signed.raw)
+        tron.network.mine()
+        assert is_calm(await tron.judge(PAYOUT, signed))
         tron.network.settle()
         verdict = await tron.judge(PAYOUT, signed)
-        assert isinstance(verdict, ProvenUnpaid)
+        assert isinstance(verdict, Expired)
         assert "OUT_OF_ENERGY" in verdict.cause
+        assert await obstacle_of(tron, signed) == "fuel"
+        tron.network.fund(tron.wallet, sun=WALLET_SUN)
+        # The signer only knows that the first one has not expired yet.
+        assert await obstacle_of(tron, signed) == "lapsed"
+        tron.let_expire()
+        again = await tron.chain.build(PAYOUT, [signed])
+        await tron.chain.broadcast(again.raw)
+        tron.network.settle()
+        assert await tron.judge(PAYOUT, signed, again) == FinalRecord(PAYOUT.transfer, again.tx_hash)
 
     tron.play(steps())
-    assert tron.network.balance(RECIPIENT) == 0
+    assert tron.network.balance(RECIPIENT) == ORDER_UNITS
+
+
+async def obstacle_of(tron: TronScene, *signed: SignedTransfer) -> str:
+    with pytest.raises(Blocked) as blocked:
+        await tron.chain.build(PAYOUT, signed)
+    return blocked.value.obstacle.kind
+
+
+def test_what_an_overloaded_producer_stopped_is_void_only_where_two_nodes_show_it(tron: TronScene) -> None:
+    def stop(path: str, question: dict[str, Any], answer: Any) -> Any:
+        if path.endswith("gettransactioninfobyid") and answer:
+            return {**answer, "result": "FAILED", "receipt": {"result": "OUT_OF_TIME"}, "log": []}
+        return answer
+
+    async def steps() -> None:
+        signed = await tron.pay(PAYOUT)
+        tron.network.settle()
+        both(tron)[0].switches.edit = stop
+        assert is_alarmed(await tron.judge(PAYOUT, signed))
+        both(tron)[1].switches.edit = stop
+        assert isinstance(await tron.judge(PAYOUT, signed), Expired)
+
+    tron.play(steps())
 
 
 def test_a_failure_that_only_one_node_tells_is_no_proof(tron: TronScene) -> None:

@@ -2,7 +2,9 @@
 
 from typing import Any
 
+import msgspec
 import pytest
+from devnet.fake_tron import BANDWIDTH_SUN, ENERGY_SUN, NEW_HOLDER_ENERGY
 from tests.chains.tron_faults import both, talk
 from tests.chains.tron_scene import ORDER_UNITS, OTHER, RECIPIENT, WALLET_UNITS, TronScene, payout_of
 
@@ -82,25 +84,74 @@ def test_too_few_tokens_are_an_obstacle(tron: TronScene) -> None:
     assert tron.play(tron.chain.funds()) == WALLET_UNITS
 
 
-def test_too_little_trx_for_the_payouts_on_their_way_is_an_obstacle(tron: TronScene) -> None:
-    tron.network.fake.coins[tron.wallet] = 20_000_000
+def beside(*pending: bytes | None) -> Payout:
+    return msgspec.structs.replace(PAYOUT, pending=pending)
+
+
+async def may_build(tron: TronScene, *pending: bytes | None) -> bool:
+    try:
+        await tron.chain.build(beside(*pending), [])
+    except Blocked as blocked:
+        if blocked.obstacle.kind != "fuel":
+            raise
+        return False
+    return True
+
+
+def test_the_wallet_needs_trx_for_what_is_on_its_way_and_for_no_more(tron: TronScene) -> None:
+    one_sun = NEW_HOLDER_ENERGY * ENERGY_SUN * 12 // 10 + BANDWIDTH_SUN * 345
+    coins = tron.network.fake.coins
+
+    async def steps() -> None:
+        other = payout_of(2, OTHER)
+        first = await tron.sign(other)
+        for raw in (first.raw, None):
+            coins[tron.wallet] = 2 * one_sun
+            assert await may_build(tron, raw)
+            coins[tron.wallet] = 2 * one_sun - 1
+            assert not await may_build(tron, raw)
+        coins[tron.wallet] = one_sun
+        assert await may_build(tron)
+        # What is in a block has burnt its TRX already.
+        coins[tron.wallet] = one_sun + NEW_HOLDER_ENERGY * ENERGY_SUN
+        await tron.chain.broadcast(first.raw)
+        assert not await may_build(tron, first.raw)
+        tron.network.mine()
+        assert coins[tron.wallet] == one_sun
+        assert await may_build(tron, first.raw)
+
+    tron.play(steps())
+    tron.network.fake.coins[tron.wallet] = one_sun - 1
     assert tron.play(obstacle_of(tron.chain)) == "fuel"
-    assert len(tron.play(tron.with_rules(in_flight=1).build(PAYOUT, [])).tx_hash) == 64
-    tron.network.fake.coins[tron.wallet] = 1_000_000
-    assert tron.play(obstacle_of(tron.with_rules(in_flight=1))) == "fuel"
 
 
-def test_staked_resources_burn_no_trx(tron: TronScene) -> None:
-    staked = {"EnergyLimit": 2_000_000, "EnergyUsed": 0, "NetLimit": 5_000, "NetUsed": 0}
+def test_energy_for_one_payout_pays_one_and_bytes_are_free_once_a_day(tron: TronScene) -> None:
+    energy = NEW_HOLDER_ENERGY * 12 // 10
+    owned = {"EnergyLimit": energy, "freeNetLimit": 600, "freeNetUsed": 0}
 
-    def stake(path: str, question: dict[str, Any], answer: Any) -> Any:
-        return {**answer, **staked} if path.endswith("getaccountresource") else answer
+    def own(path: str, question: dict[str, Any], answer: Any) -> Any:
+        return {**answer, **owned} if path.endswith("getaccountresource") else answer
 
     for server in both(tron):
-        server.switches.edit = stake
-    tron.network.fake.coins[tron.wallet] = 0
-    signed = tron.play(tron.sign(PAYOUT))
-    assert parse_raw(parse_envelope(signed.raw)[0]).fee_limit_sun > 0
+        server.switches.edit = own
+    coins = tron.network.fake.coins
+
+    async def steps() -> None:
+        coins[tron.wallet] = 0
+        assert await may_build(tron)
+        # Too few free bytes are left for a whole transfer, so all its bytes are burnt.
+        owned["freeNetUsed"] = 300
+        assert not await may_build(tron)
+        coins[tron.wallet] = BANDWIDTH_SUN * 345
+        assert await may_build(tron)
+        coins[tron.wallet] = 5_000_000
+        assert await may_build(tron)
+        assert not await may_build(tron, None)
+        owned.update(EnergyLimit=2 * energy, NetLimit=2 * 345)
+        coins[tron.wallet] = 0
+        assert await may_build(tron, None)
+
+    tron.play(steps())
 
 
 def test_a_fee_above_the_cap_is_an_obstacle(tron: TronScene) -> None:

@@ -110,11 +110,12 @@ class CallAnswer(msgspec.Struct, frozen=True, gc=False):
 
 
 class Resources(msgspec.Struct, frozen=True, gc=False):
-    """The resources that an account has from staking and can use without burning TRX. Bandwidth is in bytes.
-
-    The few free bytes of every account are not counted: the day's first payout uses them up.
+    """What an account can use without burning TRX: energy and bytes from staking, its own or another's, and
+    the free bytes of every account (600 a day).
     """
 
+    freeNetLimit: int = 0
+    freeNetUsed: int = 0
     NetLimit: int = 0
     NetUsed: int = 0
     EnergyLimit: int = 0

@@ -6,7 +6,9 @@ Rules:
 - Two payouts of the same amount to the same recipient must have different bytes. Otherwise they would be one
   transaction and be paid once. So each payout subtracts a little from the time and the fee limit.
 - Time is the chain's time, never this machine's. The reference block and the expiration come from blocks.
-- No answer to a broadcast is a verdict. Nodes keep the id of what they refused and later call it a duplicate.
+- No answer to a broadcast is a verdict. Nodes may drop what they took. Some keep the id of what they refused
+  and later call it a duplicate.
+- The wallet needs TRX and energy for all its transactions on their way together.
 """
 
 import asyncio
@@ -15,6 +17,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from merchant_wallet.base.chains import TRC20
+from merchant_wallet.base.counted import count_of
 from merchant_wallet.base.currencies import USDT
 from merchant_wallet.chains.cold import Executed, Execution, InFlight, UnsignedTransfer
 from merchant_wallet.chains.evm.transactions import encode_transfer_call
@@ -32,15 +35,23 @@ from merchant_wallet.chains.protocol import (
 )
 from merchant_wallet.chains.signer import Signer, SigningRequest
 from merchant_wallet.chains.token_fee import require_no_fee
-from merchant_wallet.chains.transport import NodeFailed, answer_of, attempt
+from merchant_wallet.chains.transport import NodeFailed, answer_of, ask_together, attempt
 from merchant_wallet.chains.tron.answers import Resources
-from merchant_wallet.chains.tron.http import DUPLICATE, Prices, TronNode, TronNodes
-from merchant_wallet.chains.tron.proof import TronProof
+from merchant_wallet.chains.tron.http import (
+    DUPLICATE,
+    NO_BANDWIDTH,
+    Prices,
+    TronNode,
+    TronNodes,
+)
+from merchant_wallet.chains.tron.proof import VOID_OUTCOMES, TronProof
 from merchant_wallet.chains.tron.reader import TronReader, TronRules, failures_of, select_usable
 from merchant_wallet.chains.tron.transactions import (
     TronTransaction,
     encode_raw,
     join,
+    parse_envelope,
+    parse_foreign_envelope,
     parse_raw,
     recover_owner,
     reference_to,
@@ -56,6 +67,8 @@ _OFFSET_RANGE_SUN: Final = 1_000_000
 _PAYOUT_BYTES: Final = 345
 # For changes until the transaction is in a block.
 _ENERGY_MARGIN_PERCENT: Final = 20
+_MAX_CONCURRENT: Final = 8
+"""Questions to one node at once. A node accepts 50 connections by default."""
 
 
 class TronChain(TronReader):
@@ -66,7 +79,7 @@ class TronChain(TronReader):
         super().__init__(rules, nodes)
         self._signer = signer
         self._wallet = wallet
-        self._proof = TronProof(self)
+        self._proof = TronProof(self, void_outcomes=VOID_OUTCOMES)
 
     @property
     def wallet(self) -> bytes:
@@ -98,34 +111,56 @@ class TronChain(TronReader):
         """See `protocol.Chain`. Raises Unpayable, Blocked, ChainAway, and what the signer raises."""
         if earlier and not isinstance(await self.judge(payout, earlier), Expired):
             raise Blocked(Obstacle("node", "what was signed before is not proven void"))
-        raw_data, built_at_block = await self._write(payout)
+        now_ms, reference = await self.moment()
+        raw_data = self._write(payout, now_ms, reference)
         # This check comes last, so that as little as possible can change before the signature.
-        await self._require_payable(payout.transfer)
+        await self._require_payable(payout.transfer, payout.pending)
+        self._require_past(earlier, now_ms)
         request = SigningRequest(TRC20, payout.purpose, raw_data, payout.payout_id, payout.transfer)
         signature = await self._signer.sign(request)
         if recover_owner(raw_data, signature) != self._wallet:
             raise ValueError("the signer signed with another key than the hot wallet's")
-        return SignedTransfer(join(raw_data, signature), txid_of(raw_data), built_at_block)
+        return SignedTransfer(join(raw_data, signature), txid_of(raw_data), reference.number)
 
     async def broadcast(self, raw: bytes) -> None:
         """Send the bytes to the nodes in their order until one takes them.
 
         A node that calls them a duplicate may have refused them before, so the next node gets them too. If no
-        node took or knew them, raises ChainAway with what each said. That proves nothing.
+        node took or has them, raises Blocked if the sender has too little TRX, else ChainAway with what each
+        said. That proves nothing.
         """
-        said, is_known = [], False
+        raw_data, _ = parse_foreign_envelope(raw)
+        said, codes, is_known = [], set(), False
         for node in self.nodes.all:
             try:
                 answer = await node.broadcast(raw)
+                if answer.result:
+                    return
+                is_known |= answer.code == DUPLICATE or await node.knows(txid_of(raw_data))
             except NodeFailed as failure:
                 said.append(str(failure))
                 continue
-            if answer.result:
-                return
-            is_known |= answer.code == DUPLICATE
+            codes.add(answer.code)
             said.append(f"{node.name}: {node.show(f'{answer.code} {answer.message}')}")
-        if not is_known:
-            raise ChainAway("; ".join(said))
+        if is_known:
+            return
+        if NO_BANDWIDTH in codes or (codes and await self._lacks_coin(parse_raw(raw_data))):
+            raise Blocked(Obstacle("fuel", f"too little TRX to send it: {'; '.join(said)}"))
+        raise ChainAway("; ".join(said))
+
+    async def _lacks_coin(self, transaction: TronTransaction) -> bool:
+        """Whether the sender can't pay for a transaction's bytes and the TRX in it. Raises ChainAway."""
+        prices, owned, coin_sun = await self._burning(transaction.owner)
+        return coin_sun < transaction.amount_sun + _burnt_sun(1, 0, prices, owned)
+
+    def _require_past(self, earlier: Sequence[SignedTransfer], now_ms: int) -> None:
+        """What ended without effect is void at once, but the signer knows only its time. Raises Blocked."""
+        for one in earlier:
+            raw_data, _ = parse_envelope(one.raw)
+            left_ms = parse_raw(raw_data).expiration_ms + self.rules.grace_ms - now_ms
+            if left_ms > 0:
+                text = f"{one.tx_hash} came to nothing. It is signed again in {left_ms // 1000} s"
+                raise Blocked(Obstacle("lapsed", text))
 
     async def judge(self, payout: Payout, signed: Sequence[SignedTransfer]) -> Verdict:
         """See `protocol.Chain` and `proof`. Never raises because of what nodes do or say."""
@@ -169,9 +204,8 @@ class TronChain(TronReader):
             return None
         return InFlight(f"{txid} is on its way and not final yet", expires=True)
 
-    async def _write(self, payout: Payout) -> tuple[bytes, int]:
-        """The bytes to sign, and the number of their reference block."""
-        now_ms, reference = await self.moment()
+    def _write(self, payout: Payout, now_ms: int, reference: Block) -> bytes:
+        """The bytes to sign."""
         block_bytes, block_hash = reference_to(reference.hash)
         offset_ms, offset_sun = _pick_offset(payout.payout_id)
         transaction = TronTransaction(
@@ -186,7 +220,7 @@ class TronChain(TronReader):
             contract=self.rules.token,
             call_data=encode_transfer_call(payout.transfer.recipient, payout.transfer.amount_units),
         )
-        return encode_raw(transaction), reference.number
+        return encode_raw(transaction)
 
     async def moment(self) -> tuple[int, Block]:
         """The chain's time, and a final block to refer to.
@@ -216,7 +250,7 @@ class TronChain(TronReader):
             await self.compare(reference)
         return now_ms, reference
 
-    async def _require_payable(self, transfer: Transfer) -> None:
+    async def _require_payable(self, transfer: Transfer, pending: Sequence[bytes | None] = ()) -> None:
         """Raises Unpayable with proof, or Blocked with the obstacle."""
         if transfer.chain != TRC20 or transfer.token != USDT:
             raise ValueError(f"{transfer.token} on {transfer.chain} can't be paid here")
@@ -227,7 +261,7 @@ class TronChain(TronReader):
             attempt(self.token.least_balance(self._wallet, is_solid=False)),
             attempt(self.token.compute_fee_units(amount_units)),
             attempt(self.token.simulate(self._wallet, transfer.recipient, amount_units)),
-            attempt(self._burning()),
+            attempt(self._burning(self._wallet)),
         )
         answer_of(refused)
         if answer_of(paused):
@@ -238,7 +272,7 @@ class TronChain(TronReader):
         call = answer_of(tried)
         if call.revert is not None:
             raise Blocked(Obstacle("node", f"the transfer would fail now: {call.revert}"))
-        self._require_affordable(call.energy, *answer_of(burning))
+        await self._require_affordable(call.energy, pending, *answer_of(burning))
 
     async def _check_blacklist(self, recipient: bytes) -> None:
         """Raises Unpayable with proof, Blocked."""
@@ -250,27 +284,54 @@ class TronChain(TronReader):
         if answer_of(refused):
             raise Unpayable("the token has blacklisted the recipient")
 
-    async def _burning(self) -> tuple[Prices, Resources, int]:
-        """The price of energy and bandwidth, the wallet's staked resources, and its balance in sun."""
+    async def _burning(self, sender: bytes) -> tuple[Prices, Resources, int]:
+        """The price of energy and bandwidth, what a sender has of both, and its balance in sun."""
         prices, owned, coin_sun = await asyncio.gather(
             attempt(self.nodes.first(TronNode.prices)),
-            attempt(self.nodes.first(lambda node: node.resources(self._wallet))),
-            attempt(self.coin_balance(self._wallet)),
+            attempt(self.nodes.first(lambda node: node.resources(sender))),
+            attempt(self.coin_balance(sender)),
         )
         return answer_of(prices), answer_of(owned), answer_of(coin_sun)
 
-    def _require_affordable(self, energy: int, prices: Prices, owned: Resources, coin_sun: int) -> None:
+    async def _require_affordable(
+        self,
+        energy: int,
+        pending: Sequence[bytes | None],
+        prices: Prices,
+        owned: Resources,
+        coin_sun: int,
+    ) -> None:
+        """Check that a payout of `energy` keeps the cap, and that the wallet can pay it besides `pending`.
+
+        Raises Blocked, ChainAway.
+        """
         estimate_sun = energy * prices.energy_sun + _PAYOUT_BYTES * prices.bandwidth_sun
         if estimate_sun > self.rules.fee_cap_sun - _OFFSET_RANGE_SUN:
             cause = f"the chain's fee of {estimate_sun} sun is above the cap of {self.rules.fee_cap_sun}"
             raise Blocked(Obstacle("fee", cause))
-        needed_sun = _burnt_sun(self.rules.in_flight, energy, prices, owned)
+        needed_sun = _sum_burnt_sun(pending, energy, prices, owned)
+        if coin_sun < needed_sun and pending:
+            # Blocks may have some of them already. What these burnt is gone from the balance.
+            pending = await self._list_unmined(pending)
+            needed_sun = _sum_burnt_sun(pending, energy, prices, owned)
         if coin_sun < needed_sun:
             cause = (
-                f"the hot wallet holds {coin_sun} sun, "
-                f"and {self.rules.in_flight} payouts on their way may burn {needed_sun}"
+                f"the hot wallet holds {coin_sun} sun, and {count_of(1 + len(pending), 'transaction')} "
+                f"on the way may burn {needed_sun}"
             )
             raise Blocked(Obstacle("fuel", cause))
+
+    async def _list_unmined(self, pending: Sequence[bytes | None]) -> list[bytes | None]:
+        """What the first node that answers has in no block. Raises ChainAway."""
+
+        async def is_unmined(raw: bytes | None) -> bool:
+            if raw is None:
+                return True
+            txid = txid_of(parse_foreign_envelope(raw)[0])
+            return not await self.nodes.first(lambda node: node.has_record(txid))
+
+        unmined = await ask_together(is_unmined, pending, max_concurrent=_MAX_CONCURRENT)
+        return [raw for raw, is_left in zip(pending, unmined, strict=True) if is_left]
 
 
 def _pick_offset(payout_id: int) -> tuple[int, int]:
@@ -284,10 +345,25 @@ def _pick_offset(payout_id: int) -> tuple[int, int]:
     return first % _OFFSET_RANGE_MS, second % _OFFSET_RANGE_SUN
 
 
-def _burnt_sun(payouts: int, energy: int, prices: Prices, owned: Resources) -> int:
-    """What `payouts` calls of `energy` each burn, beyond the account's staked resources."""
-    needed_energy = payouts * energy * (100 + _ENERGY_MARGIN_PERCENT) // 100
+def _sum_burnt_sun(pending: Sequence[bytes | None], energy: int, prices: Prices, owned: Resources) -> int:
+    """What a payout of `energy` and all that is pending take from the account: TRX that they send or burn."""
+    sent = [None if raw is None else parse_raw(parse_foreign_envelope(raw)[0]) for raw in pending]
+    calls = 1 + sum(one is None or one.contract is not None for one in sent)
+    sent_sun = sum(one.amount_sun for one in sent if one is not None)
+    return sent_sun + _burnt_sun(1 + len(sent), calls * energy, prices, owned)
+
+
+def _burnt_sun(transactions: int, energy: int, prices: Prices, owned: Resources) -> int:
+    """What transactions of `energy` in all burn, beyond what the account has of energy and bandwidth.
+
+    Energy is burnt for what is missing. Bandwidth is burnt for all bytes of a transaction that the staked or
+    the free bytes don't cover as a whole.
+    """
+    needed_energy = energy * (100 + _ENERGY_MARGIN_PERCENT) // 100
     missing_energy = max(0, needed_energy - max(0, owned.EnergyLimit - owned.EnergyUsed))
-    staked_bytes = max(0, owned.NetLimit - owned.NetUsed)
-    missing_bytes = max(0, payouts * _PAYOUT_BYTES - staked_bytes)
-    return missing_energy * prices.energy_sun + missing_bytes * prices.bandwidth_sun
+    covered = sum(
+        max(0, limit - used) // _PAYOUT_BYTES
+        for limit, used in ((owned.NetLimit, owned.NetUsed), (owned.freeNetLimit, owned.freeNetUsed))
+    )
+    burning_bytes = max(0, transactions - covered) * _PAYOUT_BYTES
+    return missing_energy * prices.energy_sun + burning_bytes * prices.bandwidth_sun

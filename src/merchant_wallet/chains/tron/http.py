@@ -45,6 +45,8 @@ _PORTS: Final = {
 """Which of java-tron's settings is wrong if a path is unknown that every node has."""
 _NO_SUCH_PATH: Final = (404, 405)
 _NO_CONSTANT_CALLS: Final = "does not support constant"
+NO_BANDWIDTH: Final = "BANDWITH_ERROR"
+"""The account has neither bytes nor TRX for the transaction. The node spells it so."""
 
 T = TypeVar("T")
 _Answer = TypeVar("_Answer")
@@ -118,10 +120,14 @@ class TronNode:
             raise self._failure("another transaction than the one asked for")
         return record if record.id else None
 
+    async def has_record(self, txid: str) -> bool:
+        """Whether this node has a transaction in a block, final or not."""
+        record = await self._ask("/wallet/gettransactioninfobyid", {"value": txid}, TransactionRecord)
+        return record.id != ""
+
     async def knows(self, txid: str) -> bool:
         """Whether this node has a transaction in a block, final or not, or in its pool."""
-        record = await self._ask("/wallet/gettransactioninfobyid", {"value": txid}, TransactionRecord)
-        if record.id:
+        if await self.has_record(txid):
             return True
         try:
             waiting = await self._ask("/wallet/gettransactionfrompending", {"value": txid}, Waiting)

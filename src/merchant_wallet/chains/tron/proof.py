@@ -5,13 +5,15 @@ Rules:
 - Paid: the receipt says SUCCESS, and the token's Transfer log is there. The function's return value is not
   used.
 - Failed: the receipt says so.
-- Void needs more than "not found". The final chain has passed the transaction's expiration. Two nodes
+- Void: the receipt says that the chain stopped it for a reason of ours or its own (`VOID_OUTCOMES`). It moved
+  nothing, and its id is used.
+- Expired needs more than "not found". The final chain has passed the transaction's expiration. Two nodes
   have each shown every block that could hold it: from its reference block, parent by parent, to the same
   block after the expiration. None of these blocks holds it.
 - A lost index, a pruned block, a slow node or a contradiction leaves the payout pending.
 """
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from functools import partial
 from typing import Final
 
@@ -46,6 +48,11 @@ BLOCK_MS: Final = 3_000
 MAX_CONCURRENT_BODIES: Final = 8
 KEPT_BODIES: Final = 2_000
 
+VOID_OUTCOMES: Final = frozenset({"OUT_OF_ENERGY", "OUT_OF_TIME"})
+"""Failures that say nothing about the recipient: our coin or fee limit was too low, or the block's producer
+was overloaded. The same transfer may succeed later.
+"""
+
 _UNKNOWN: Final = ("", SUCCESS)
 
 
@@ -78,7 +85,9 @@ class _Scan(msgspec.Struct, frozen=True, gc=False):
 class TronProof:
     """Judges what was signed for a payout (see `protocol.Chain.judge`)."""
 
-    def __init__(self, reader: TronReader) -> None:
+    def __init__(self, reader: TronReader, *, void_outcomes: Container[str] = ()) -> None:
+        """A failure with one of `void_outcomes` is `Expired`, any other `ProvenUnpaid`."""
+        self._void_outcomes = void_outcomes
         self._rules = reader.rules
         self._nodes = reader.nodes
         self._bodies: dict[tuple[TronNode, int], BlockBody] = {}
@@ -135,6 +144,8 @@ class TronProof:
             return Pending(
                 BLOCK_MS, alert=alert or (_away(observations) if len(seen) < len(observations) else None)
             )
+        if found.is_failed and found.outcome in self._void_outcomes:
+            return Expired(f"{signed.tx_hash} ended without effect: {found.cause}")
         return _judge_found(transfer, signed.tx_hash, transaction.owner, found)
 
     async def _observe(self, node: TronNode, txid: str) -> _Observation:

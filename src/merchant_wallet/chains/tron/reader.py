@@ -39,9 +39,7 @@ class TronRules(msgspec.Struct, frozen=True, kw_only=True):
 
     `chain_id` is a number: the last four bytes of the first block's id. `token` has the 20 bytes of the
     token's contract. `fee_cap_sun` is the most that one payout may burn. The chain can take a payout for
-    `lifetime_ms` of its own time. Until `grace_ms` after that nobody checks if it has expired. The wallet
-    must hold the coin for `in_flight` payouts, or nothing is signed: several may be pending at once, and one
-    that can't pay for its energy fails.
+    `lifetime_ms` of its own time. Until `grace_ms` after that nobody checks if it has expired.
     """
 
     chain_id: int = CHAINS[TRC20].chain_id
@@ -49,7 +47,6 @@ class TronRules(msgspec.Struct, frozen=True, kw_only=True):
     fee_cap_sun: int = CHAINS[TRC20].fee_cap
     lifetime_ms: int = 300_000
     grace_ms: int = 30_000
-    in_flight: int = 10
 
 
 class Movement(msgspec.Struct, frozen=True, gc=False):

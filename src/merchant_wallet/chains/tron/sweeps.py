@@ -58,6 +58,8 @@ _ENERGY_MARGIN_PERCENT: Final = 20
 # The amount of the simulation before coin is sent: enough to show a token fee.
 _TRIED_UNITS: Final = UNITS_PER_COIN
 _OFFSET_RANGE_MS: Final = 60_000
+_KEPT_PAYOUTS: Final = 10
+"""A top-up leaves the hot wallet TRX for so many payouts."""
 
 
 class TronDraft(msgspec.Struct, frozen=True):
@@ -225,7 +227,7 @@ class TronSweeper(ChainSweeper):
         """
         energy_sun, prices = await self._energy_cost(sweep_tx.address, _TRIED_UNITS, _ENERGY_MARGIN_PERCENT)
         each_sun = energy_sun + _TOKEN_BYTES * prices.bandwidth_sun
-        kept_sun = self._rules.in_flight * each_sun
+        kept_sun = _KEPT_PAYOUTS * each_sun
         held_sun = await self._chain.coin_balance(self.wallet)
         if held_sun - sweep_tx.reserved - sweep_tx.amount - sweep_tx.fee_limit < kept_sun:
             text = f"the hot wallet holds {held_sun} sun and must keep {kept_sun} for payouts"
