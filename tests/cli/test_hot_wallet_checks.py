@@ -22,6 +22,7 @@ TRON = HotWalletState("TRC20", b"h" * 20, 1_500_000, 1_000_000, 0, 0, None)
         (GOOD._replace(coin=0), "holds 0 ETH for fees", "send ETH to it", None),
         (TRON._replace(coin=0), f"{format_address('TRC20', b'h' * 20)} holds 0 TRX", "send TRX", None),
         (GOOD._replace(coin=ETH // 100), "holds 0.01 ETH", None, "may cost up to 0.02 ETH"),
+        (GOOD._replace(has_code=True), "holds 1 ETH", None, "one at a time"),
         (GOOD._replace(coin=None), f"no node says what {HOT} holds", None, "again"),
         (
             GOOD._replace(workers_wallet=OTHER),

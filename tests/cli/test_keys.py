@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from tests.chains.signing import KEYS, RULES, pay
 from tests.cli.conftest import Wallet
+from tests.evm_nodes import use_node
 from tests.forked_commands import ForkedCommand
 from tests.merchants.test_xpub_pool import read_account_no
 
@@ -137,6 +138,20 @@ def test_a_key_is_brought_in_from_standard_input(safe: Wallet) -> None:
     assert made[:2] == ("keys.create", "keystore")
     assert (made[2]["made"], made[2]["ERC20"]) == (["TRC20", "seed"], KEY_ADDRESS)
     assert KEY.hex() not in str(safe.read("select e::text from audit_entry e"))
+
+
+def test_an_import_says_whether_nodes_show_code_at_the_wallet(safe: Wallet) -> None:
+    import_key = ("keys", "import", "ERC20")
+    safe.variables["WALLET_ERC20_RPC"] = "http://127.0.0.1:9"
+    assert "ERC20: no node says whether the wallet has code" in safe.run(*import_key, stdin=KEY.hex()).stderr
+    with use_node() as node:
+        safe.variables["WALLET_ERC20_RPC"] = node.url
+        for code, is_delegated in (("0x", False), ("0xef0100" + "22" * 20, True)):
+            node.ask("anvil_setCode", KEY_ADDRESS, code)
+            (safe.folder / "keys" / "ERC20.json").unlink()
+            told = safe.run(*import_key, stdin=KEY.hex()).stderr
+            assert ("delegated code (EIP-7702)" in told) is is_delegated
+            assert "no node says" not in told
 
 
 def test_a_key_is_brought_in_before_the_database_has_its_tables(safe: Wallet) -> None:

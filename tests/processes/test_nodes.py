@@ -12,7 +12,7 @@ from merchant_wallet.chains.evm.chain import EvmChain
 from merchant_wallet.chains.evm.rules import EvmRules
 from merchant_wallet.chains.protocol import Chain, ChainReader
 from merchant_wallet.chains.signer import SigningRefused, SigningRequest
-from merchant_wallet.processes.nodes import check_chains, open_chain_readers, open_chains
+from merchant_wallet.processes.nodes import check_chains, list_deep_finality, open_chain_readers, open_chains
 
 WALLET = b"\x0a" * 20
 BOTH = {"WALLET_ERC20_RPC": "http://127.0.0.1:1/key", "WALLET_TRC20_RPC": "http://127.0.0.1:1/key"}
@@ -49,6 +49,12 @@ def test_a_chain_pays_from_the_signers_wallet_and_can_be_read() -> None:
 def test_a_chain_that_the_signer_has_no_key_for_is_refused() -> None:
     with pytest.raises(ConfigError, match="no key for TRC20"):
         asyncio.run(open_chains(load_settings(BOTH), Keys(ERC20)))
+
+
+def test_a_final_block_without_state_is_said_at_the_start() -> None:
+    for finality, is_said in (("128", False), ("129", True), ("finalized", False)):
+        said = list_deep_finality(load_settings(BOTH | {"WALLET_ERC20_FINALITY": finality}))
+        assert [f"WALLET_ERC20_FINALITY is {finality}" in one for one in said] == [True] * is_said
 
 
 def test_the_settings_become_the_chains_rules() -> None:

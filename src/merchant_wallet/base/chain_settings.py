@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from merchant_wallet.base.addresses import parse_evm, parse_tron, to_eip55, to_tron
-from merchant_wallet.base.chains import EVM, TABLE, Chain
+from merchant_wallet.base.chains import EVM, MIN_GAS, STATE_BLOCKS, TABLE, Chain
 from merchant_wallet.base.node_addresses import NodeAddress, NodeHeader, read_headers, read_nodes
 from merchant_wallet.base.setting_types import (
     Setting,
@@ -85,7 +85,9 @@ def _list_parts(chain: Chain) -> Iterator[tuple[str, Setting]]:
                 chain.finality,
                 read_finality,
                 "finalized, or a whole number of blocks from 0 to 10000",
-                f"When a block of {code} is final: when the chain says so, or after this many blocks.",
+                f"When a block of {code} is final: when the chain says so, or after this many blocks. Above "
+                f"{STATE_BLOCKS}, payouts need an archive node: a full node has no state that old. They also "
+                "wait while the chain has had no final block for so long.",
             ),
         )
     yield (
@@ -94,7 +96,8 @@ def _list_parts(chain: Chain) -> Iterator[tuple[str, Setting]]:
             chain.fee_cap,
             coins(chain.coin_decimals),
             f"an amount with at most {chain.coin_decimals} decimals",
-            f"The most that one payout on {code} may cost, in {coin}. Above it, payouts wait.",
+            f"The most that one payout on {code} may cost, in {coin}. Above it, payouts wait. "
+            + _describe_count(chain),
             show=show_coins(chain.coin_decimals),
         ),
     )
@@ -129,6 +132,20 @@ def _list_parts(chain: Chain) -> Iterator[tuple[str, Setting]]:
             f"The console's link to a transaction on {code}; {{tx}} becomes its hash. "
             f"Without it, no link. Example: {chain.explorer}",
         ),
+    )
+
+
+def _describe_count(chain: Chain) -> str:
+    """What counts against the fee cap."""
+    if chain.family is not EVM:
+        return (
+            "All energy of a payout counts at its price, also staked energy, and 345 bytes. The chain itself "
+            "counts the energy alone."
+        )
+    base_fee_gwei = chain.fee_cap // MIN_GAS // 2 // 10**9
+    return (
+        f"The gas limit ({MIN_GAS} or more) counts at its highest price, which is twice the base fee and the "
+        f"tip. So the default stops payouts at a base fee near {base_fee_gwei} gwei."
     )
 
 

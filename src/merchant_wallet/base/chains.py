@@ -16,6 +16,14 @@ FINALIZED: Final = "finalized"
 """The finality rule of a chain that itself tells which blocks are final."""
 
 
+MIN_GAS: Final = 100_000
+"""The least gas limit of a payout on an EVM chain. Unused gas costs nothing."""
+STATE_BLOCKS: Final = 128
+"""A full node of an EVM chain has the state of about as many of its newest blocks. Only an archive node has
+older state.
+"""
+
+
 class Family(NamedTuple):
     """Chains of one kind.
 

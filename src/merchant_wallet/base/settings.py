@@ -230,7 +230,8 @@ class Settings:
         5,
         whole_number(1, 100),
         "a whole number from 1 to 100",
-        "How many transfers are signed for one withdrawal if each expires. After that the order waits.",
+        "How many transfers are signed for one withdrawal if each expires, is refused or ends without "
+        "effect. After that the order waits.",
     )
     gap_fill_s: int = _setting(
         60,
@@ -390,14 +391,16 @@ class Settings:
         10_000_000_000,
         parse_units,
         "an amount with at most 6 decimals",
-        "The most that the signer pays in one transfer, in USDT. An order above it waits.",
+        "The most that the signer pays in one transfer, in USDT. An order above it waits. Fees and transfers "
+        "to a cold wallet do not count.",
         show=format_units,
     )
     signer_hour_limit: int = _setting(
         100_000_000_000,
         parse_units,
         "an amount with at most 6 decimals",
-        "The most that the signer pays within an hour, in USDT, all chains together.",
+        "The most that the signer pays within an hour, in USDT, all chains together. A replacement at the "
+        "same nonce does not count again; what is signed again on TRON does.",
         show=format_units,
     )
     reconcile_interval_s: int = _setting(

@@ -133,10 +133,12 @@ class Obstacle(msgspec.Struct, frozen=True, gc=False):
     """Why nothing can be paid at the moment. The order waits.
 
     The kinds that a chain raises: `funds`, `fuel` (too little coin for the network fee), `fee`, `token_fee`,
-    `paused`, `wallet`, `node`, `limit` and, for sweeps, `token` (the token refuses the simulated transfer).
-    `wallet` means that the token has blacklisted our own wallet; it freezes the wallet.
+    `paused`, `wallet`, `node`, `limit`, `lapsed` (TRON: the last transfer came to nothing, and its time
+    is not over) and, for sweeps, `token` (the token refuses the simulated transfer). `wallet` means that the
+    token has blacklisted our own wallet; it freezes the wallet.
 
-    `withdrawals` adds `stale`, `clock`, `stopped`, `lapsed`, `stuck`, `alert` and `fault`.
+    `withdrawals` adds `stale`, `clock`, `stopped`, `stuck`, `alert` and `fault`. It uses `lapsed` when too
+    many transfers came to nothing.
     """
 
     kind: str

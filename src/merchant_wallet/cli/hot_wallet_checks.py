@@ -1,25 +1,32 @@
-"""`doctor`: whether each hot wallet has coin for fees, and whether the workers have the key that orders or a
-transfer to the cold wallet wait for.
+"""`doctor`: whether each hot wallet has coin for fees and no code, and whether the workers have the key that
+orders or a transfer to the cold wallet wait for. `keys import` asks for the code, too.
 """
 
-from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from collections.abc import AsyncIterator, Awaitable
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from merchant_wallet.cli.findings import Finding
 
 if TYPE_CHECKING:
     from merchant_wallet.base.settings import Settings
-    from merchant_wallet.chains.protocol import ChainReader
+    from merchant_wallet.chains.evm.chain import EvmChain
+    from merchant_wallet.chains.tron.reader import TronReader
 
 NAME: Final = "hot wallet"
 OLD_MS: Final = 600_000
 """Workers report their keys every 15 seconds. An older report says nothing about now."""
+DELEGATED: Final = (
+    "the wallet has delegated code (EIP-7702), so its payouts are sent one at a time: clear the delegation, "
+    "or use another wallet"
+)
+
+T = TypeVar("T")
 
 
 class HotWalletState(NamedTuple):
     """One chain's hot wallet: its coin, if a node says it, the chain's fee cap, what it still has to pay to
-    orders and to the cold wallet, the number of these orders, and the wallet of the workers' key, if they
-    have reported it.
+    orders and to the cold wallet, the number of these orders, the wallet of the workers' key, if they have
+    reported it, and whether a node says that the wallet has delegated code (EIP-7702).
     """
 
     chain: str
@@ -29,6 +36,7 @@ class HotWalletState(NamedTuple):
     open_units: int
     open_orders: int
     workers_wallet: str | None
+    has_code: bool = False
 
 
 async def check_hot_wallets(home: Any, settings: "Settings") -> AsyncIterator[Finding]:
@@ -44,13 +52,35 @@ async def check_hot_wallets(home: Any, settings: "Settings") -> AsyncIterator[Fi
         for wallet in await list_wallets(home):
             if wallet.chain not in readers:
                 continue
-            coin = await _read_coin(readers[wallet.chain], wallet.address)
+            reader = readers[wallet.chain]
+            coin = await _ask(reader.coin_balance(wallet.address))
             cap, key = settings.chains[wallet.chain].fee_cap, keys.get(wallet.chain)
             under_way = (wallet.open_units, wallet.open_orders)
-            yield judge(HotWalletState(wallet.chain, wallet.address, coin, cap, *under_way, key))
+            has_code = await _has_code(reader, wallet.address)
+            state = HotWalletState(wallet.chain, wallet.address, coin, cap, *under_way, key, has_code is True)
+            yield judge(state)
     finally:
         for reader in readers.values():
             await reader.close()
+
+
+async def describe_code(settings: "Settings", key_name: str, address: bytes) -> list[str]:
+    """Sentences about the code of a new hot wallet, on each chain of its key that has a node."""
+    from merchant_wallet.base.chains import CHAINS
+    from merchant_wallet.processes.nodes import open_chain_readers
+
+    found = []
+    for chain, reader in open_chain_readers(settings).items():
+        try:
+            if CHAINS[chain].family.key_name == key_name:
+                has_code = await _has_code(reader, address)
+                if has_code is None:
+                    found.append(f"{chain}: no node says whether the wallet has code. Run `doctor` later.")
+                elif has_code:
+                    found.append(f"{chain}: {DELEGATED}.")
+        finally:
+            await reader.close()
+    return found
 
 
 def judge(state: HotWalletState) -> Finding:
@@ -75,15 +105,25 @@ def judge(state: HotWalletState) -> Finding:
     if state.coin < state.fee_cap:
         most = f"{show(state.fee_cap)} {coin}"
         return Finding(NAME, text, hint=f"send {coin} to it: a transaction may cost up to {most}")
+    if state.has_code:
+        return Finding(NAME, text, hint=DELEGATED)
     return Finding(NAME, text)
 
 
-async def _read_coin(reader: "ChainReader", address: bytes) -> int | None:
+async def _has_code(reader: "EvmChain | TronReader", address: bytes) -> bool | None:
+    """Whether a wallet has code. None if no node says it. On TRON an account with a key has none."""
+    from merchant_wallet.chains.evm.chain import EvmChain
+
+    return await _ask(reader.has_code(address)) if isinstance(reader, EvmChain) else False
+
+
+async def _ask(asked: Awaitable[T]) -> T | None:
+    """The answer of the nodes. None if there is none."""
     from merchant_wallet.chains.protocol import ChainAway
     from merchant_wallet.chains.transport import NodeFailed, NodeRefused
 
     try:
-        return await reader.coin_balance(address)
+        return await asked
     except (ChainAway, NodeFailed, NodeRefused):
         return None
 

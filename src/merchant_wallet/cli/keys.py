@@ -7,6 +7,7 @@ Rules:
 - Only public keys are stored in the database.
 """
 
+import asyncio
 import sys
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -110,7 +111,8 @@ def import_(
     import psycopg
 
     from merchant_wallet.base.config import ConfigError
-    from merchant_wallet.chains.keys.keystore import check_passphrase, read_secret, store_key
+    from merchant_wallet.chains.keys.keystore import check_passphrase, list_addresses, read_secret, store_key
+    from merchant_wallet.cli.hot_wallet_checks import describe_code
     from merchant_wallet.processes.signers import find_keys_folder
 
     settings = read_running(data)
@@ -123,6 +125,8 @@ def import_(
     described = _describe(folder)
     terminal.print_answer(described, as_json)
     terminal.note(BACK_UP)
+    for sentence in asyncio.run(describe_code(settings, name, list_addresses(folder)[name])):
+        terminal.note(sentence)
     try:
         if not _record_if_possible(settings, "keys.import", f"wallet {name}", {"address": described[name]}):
             terminal.note(UNLOGGED)

@@ -89,12 +89,18 @@ OBSTACLES: Final[Mapping[str, Way]] = {
         href=_CHAIN,
     ),
     "fuel": Way(
-        N_("Send the chain's own coin to the hot wallet. Then it goes on by itself."),
+        N_(
+            "Send the chain's own coin to the hot wallet, enough for all payouts on their way. Then it goes "
+            "on by itself."
+        ),
         who=STAFF,
         href=_CHAIN,
     ),
     "fee": Way(
-        N_("It goes on by itself when fees fall. The highest fee is the setting WALLET_{chain}_FEE_CAP."),
+        N_(
+            "It goes on by itself when fees fall. The highest fee is the setting WALLET_{chain}_FEE_CAP: it "
+            "counts the most that a payout may cost, not what it will cost."
+        ),
         who=SERVER,
     ),
     "token_fee": Way(
@@ -108,7 +114,10 @@ OBSTACLES: Final[Mapping[str, Way]] = {
         command="merchant-wallet keys import",
     ),
     "node": Way(
-        N_("Look at the nodes of {chain}. It goes on by itself when they answer and agree."),
+        N_(
+            "Look at the nodes of {chain}. It goes on by itself when they answer and agree, and when blocks "
+            "become final again."
+        ),
         who=SERVER,
         href=_NODES,
     ),

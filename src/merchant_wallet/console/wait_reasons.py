@@ -42,7 +42,7 @@ OBSTACLES: Final[Mapping[str, str]] = {
     "stale": N_("The figures of the hot wallet on {chain} are too old"),
     "clock": N_("The figures of the hot wallet on {chain} come from a clock that is ahead"),
     "limit": N_("The signer's limit on {chain} is reached"),
-    "lapsed": N_("Several transfers on {chain} expired unpaid"),
+    "lapsed": N_("Signed transfers on {chain} came to nothing"),
     "stuck": N_("The transfer on {chain} is stuck and can't be replaced"),
     "fault": N_("An attempt to pay on {chain} failed"),
     "alert": N_("An operator must look at the transfer on {chain}"),

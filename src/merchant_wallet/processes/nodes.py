@@ -6,7 +6,7 @@ Rules: a chain without a node in the settings does not exist here. Opening sends
 
 from collections.abc import Mapping
 
-from merchant_wallet.base.chains import CHAINS, Chain, is_evm
+from merchant_wallet.base.chains import CHAINS, STATE_BLOCKS, Chain, is_evm
 from merchant_wallet.base.config import ConfigError
 from merchant_wallet.base.settings import Settings
 from merchant_wallet.chains.evm.chain import EvmChain
@@ -51,6 +51,16 @@ def open_sweepers(
 async def check_chains(chains: Mapping[str, EvmChain | TronReader]) -> list[str]:
     """Sentences about chain ids, tokens and clocks that do not fit the settings. Empty if all fit."""
     return [sentence for chain in chains.values() for sentence in await chain.check_setup()]
+
+
+def list_deep_finality(settings: Settings) -> list[str]:
+    """Sentences about chains whose final block is older than the state of a full node."""
+    return [
+        f"WALLET_{code}_FINALITY is {finality}, and a full node has the state of {STATE_BLOCKS} blocks: "
+        "without an archive node nothing is paid"
+        for code in _list(settings)
+        if isinstance(finality := settings.chains[code].finality, int) and finality > STATE_BLOCKS
+    ]
 
 
 def _list(settings: Settings) -> list[str]:

@@ -24,7 +24,7 @@ from merchant_wallet.custody.sweeps.worker import SweepWorker
 from merchant_wallet.processes.base import Base
 from merchant_wallet.processes.cold import open_cold_worker
 from merchant_wallet.processes.key_checks import find_key_faults
-from merchant_wallet.processes.nodes import check_chains, open_chains
+from merchant_wallet.processes.nodes import check_chains, list_deep_finality, open_chains
 from merchant_wallet.processes.signer_metrics import CountingSigner
 from merchant_wallet.processes.signers import open_signer
 from merchant_wallet.processes.sweeps import open_sweep_worker
@@ -140,6 +140,8 @@ async def open_payout_workers(
     else:
         signer = known_signer = CountingSigner(open_signer(settings))
         real = await open_chains(settings, signer)
+        for sentence in list_deep_finality(settings):
+            log.warning("finality needs an archive node", why=sentence)
         # Sending gas for sweeps uses nonces of the hot wallet. Later payouts wait for these nonces.
         sweeps = await open_sweep_worker(settings, connect, signer)
         chains, claim_ms = real, NODE_CLAIM_MS

@@ -17,12 +17,17 @@ from merchant_wallet.chains.agreement import agree_on_block, cautious_low, is_kn
 from merchant_wallet.chains.cold import Execution, UnsignedTransfer
 from merchant_wallet.chains.evm import verdict as evm_verdict
 from merchant_wallet.chains.evm.broadcast import Broadcaster
-from merchant_wallet.chains.evm.conditions import ChainConditions, read_conditions, require_coin
+from merchant_wallet.chains.evm.conditions import (
+    ChainConditions,
+    read_conditions,
+    require_coin,
+    require_state,
+)
 from merchant_wallet.chains.evm.execution import find_execution
 from merchant_wallet.chains.evm.fees import Offer, outbid
 from merchant_wallet.chains.evm.node import EvmNode, EvmNodes, read_word
 from merchant_wallet.chains.evm.nonces import next_nonce
-from merchant_wallet.chains.evm.rules import STATE_BLOCKS, EvmRules, read_final_block, read_head_block
+from merchant_wallet.chains.evm.rules import EvmRules, read_final_block, read_head_block
 from merchant_wallet.chains.evm.token import BALANCE_OF, ask_state, require_payable
 from merchant_wallet.chains.evm.token_transfers import check_receipts, read_token_transfers
 from merchant_wallet.chains.evm.transactions import (
@@ -115,22 +120,8 @@ class EvmChain:
         try:
             return cautious_low(await self._nodes.answers(at_final))
         except ChainAway as away:
-            await self._explain_old_state(away)
+            await require_state(self._nodes, self.rules, away)
             raise
-
-    async def _explain_old_state(self, away: ChainAway) -> None:
-        """Raises Blocked if the final block is too old for the nodes' state."""
-        head, final = (
-            await self.head(),
-            await self._nodes.first(lambda node: read_final_block(node, self.rules)),
-        )
-        if (depth := head.number - final.number) > STATE_BLOCKS:
-            text = (
-                f"state not available: the final block is {depth} blocks below the newest, and a full node "
-                f"keeps the state of {STATE_BLOCKS}. Payouts continue when blocks become final again, or "
-                f"with an archive node ({away})"
-            )
-            raise Blocked(Obstacle("node", text)) from away
 
     async def check_payable(self, transfer: Transfer) -> None:
         """Checks pause, blacklist, funds, token fee, simulation, gas and coin, in this order.
@@ -244,6 +235,10 @@ class EvmChain:
     async def coin_balance(self, address: bytes) -> int:
         """Wei at an address, now. Raises ChainAway."""
         return await self._nodes.first(lambda node: node.coin_balance(address))
+
+    async def has_code(self, address: bytes) -> bool:
+        """Whether an address has code now, a contract's or a delegated one (EIP-7702). Raises ChainAway."""
+        return bool(await self._nodes.first(lambda node: node.code(address)))
 
     async def check_setup(self, clock_ms: Callable[[], int] = system_clock.now_ms) -> list[str]:
         """Sentences about nodes, token or clock that do not fit the rules. Empty if all is well.

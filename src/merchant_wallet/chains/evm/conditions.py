@@ -17,12 +17,13 @@ from typing import Final
 
 import msgspec
 
+from merchant_wallet.base.chains import STATE_BLOCKS
 from merchant_wallet.chains.agreement import cautious_high, cautious_low
 from merchant_wallet.chains.evm.fees import Offer, agree_fees, most_of, suggest_offer
 from merchant_wallet.chains.evm.node import EvmFees, EvmNode, EvmNodes
-from merchant_wallet.chains.evm.rules import EvmRules, read_head_block
+from merchant_wallet.chains.evm.rules import EvmRules, read_final_block, read_head_block
 from merchant_wallet.chains.evm.transactions import EvmTransaction, parse_signed
-from merchant_wallet.chains.protocol import Blocked, Obstacle
+from merchant_wallet.chains.protocol import Blocked, ChainAway, Obstacle
 from merchant_wallet.chains.transport import answer_of, attempt
 
 FEE_BLOCKS: Final = 10
@@ -92,6 +93,22 @@ async def require_coin(
     if conditions.has_code and any(other is None or nonce is None or other.nonce < nonce for other in others):
         text = "the hot wallet has delegated code (EIP-7702), so nodes take its payouts one at a time"
         raise Blocked(Obstacle("node", text))
+
+
+async def require_state(nodes: EvmNodes, rules: EvmRules, away: ChainAway) -> None:
+    """Check that nodes which do not answer for the final block can have its state.
+
+    Raises Blocked, ChainAway, NodeRefused.
+    """
+    head = await nodes.first(read_head_block)
+    final = await nodes.first(lambda node: read_final_block(node, rules))
+    if (depth := head.number - final.number) > STATE_BLOCKS:
+        text = (
+            f"state not available: the final block is {depth} blocks below the newest, and a full node keeps "
+            f"the state of {STATE_BLOCKS}. Payouts continue when blocks become final again, or with an "
+            f"archive node ({away})"
+        )
+        raise Blocked(Obstacle("node", text)) from away
 
 
 def _sum_most(others: Sequence[EvmTransaction | None], cost_wei: int) -> int:

@@ -15,9 +15,10 @@ from typing import Any, Final
 import msgspec
 import structlog
 
+from merchant_wallet.base.chains import STATE_BLOCKS
 from merchant_wallet.chains.evm.node import EvmNode, EvmNodes
 from merchant_wallet.chains.evm.proof import ProvenTransaction, prove
-from merchant_wallet.chains.evm.rules import STATE_BLOCKS, read_head_block
+from merchant_wallet.chains.evm.rules import read_head_block
 from merchant_wallet.chains.protocol import Block, Blocked, Obstacle
 from merchant_wallet.chains.transport import NodeFailed, NodeRefused
 

@@ -4,15 +4,12 @@ from typing import Final
 
 import msgspec
 
-from merchant_wallet.base.chains import CHAINS, ERC20, count_base_units
+from merchant_wallet.base.chains import CHAINS, ERC20, MIN_GAS, count_base_units
 from merchant_wallet.base.currencies import USDT
 from merchant_wallet.chains.evm.node import EvmBlock, EvmNode
 from merchant_wallet.chains.evm.transactions import encode_transfer_call
 from merchant_wallet.chains.protocol import Block
 from merchant_wallet.chains.transport import NodeRefused
-
-STATE_BLOCKS: Final = 128
-"""A full node has the state of about as many of its newest blocks. Only an archive node has older state."""
 
 _USUAL: Final = CHAINS[ERC20]
 
@@ -34,7 +31,7 @@ class EvmRules(msgspec.Struct, frozen=True, gc=False):
     fee_cap_wei: int = _USUAL.fee_cap
     min_tip_wei: int = _USUAL.min_tip
     stuck_blocks: int = _USUAL.stuck_blocks
-    min_gas: int = 100_000
+    min_gas: int = MIN_GAS
     max_gas: int = 300_000
     name: str = ERC20
     currency: str = USDT
