@@ -212,7 +212,6 @@ def test_a_lack_of_trx_at_the_broadcast_is_fuel_and_any_other_refusal_is_the_nod
             await tron.chain.broadcast(signed.raw)
         assert blocked.value.obstacle.kind == "fuel"
         for server in both(tron):
-            server.api.forget_handed()
             server.switches.refuses = "SERVER_BUSY"
         with pytest.raises(ChainAway, match="SERVER_BUSY"):
             await tron.chain.broadcast(signed.raw)
@@ -224,7 +223,6 @@ def test_a_node_that_has_the_transfer_may_refuse_it_with_any_code(tron: TronScen
     async def steps() -> None:
         signed = await tron.pay(PAYOUT)
         for server in both(tron):
-            server.api.forget_handed()
             server.switches.refuses = "OTHER_ERROR"
         await tron.chain.broadcast(signed.raw)
 

@@ -232,8 +232,8 @@ def test_a_node_refuses_what_a_real_one_refuses_in_its_words(network: TronNetwor
         expect("refused", answer)
         text = re.sub("|".join(words), lambda found: words[found[0]], RECORDED["refusals"][name])
         assert f"{answer['code']} {answer['message']}" == text, name
-    for name, envelope in (("no_hex", "nothing"), ("no_message", "0a05")):
-        said = client.ask("/wallet/broadcasthex", transaction=envelope)
+    for name, garbage in (("no_hex", "nothing"), ("no_message", "0a05")):
+        said = client.ask("/wallet/broadcasthex", transaction=garbage)
         assert said.keys() == {"Error"}
         assert said["Error"].startswith(RECORDED["errors"][name])
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from devnet.fake_tron import BANDWIDTH_SUN, ENERGY_SUN, NEW_HOLDER_ENERGY
+from devnet.tron_costs import BANDWIDTH_SUN, ENERGY_SUN, NEW_HOLDER_ENERGY
 from tests.chains.tron_faults import both, talk
 from tests.chains.tron_scene import ORDER_UNITS, OTHER, RECIPIENT, WALLET_UNITS, TronScene, payout_of
 
