@@ -7,12 +7,16 @@ Rules:
   `node_texts`).
 - No redirect is followed, and no proxy is taken from the environment.
 - Each node has connections of its own. A node that hangs takes none from the others.
+- A node that was silent rests for a while: it counts as failed, unless every node rests. What is asked right
+  before a signature waits for slow nodes only a moment after another has answered.
 """
 
 import asyncio
+import math
 import ssl
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import Final, TypeVar
+from asyncio import FIRST_COMPLETED
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Any, Final, TypeVar
 
 import httpx
 
@@ -29,8 +33,11 @@ LARGE_ANSWER_BYTES: Final = 64 * 2**20
 # time.
 CONNECTIONS: Final = httpx.Limits(max_connections=100, max_keepalive_connections=100)
 """To one node."""
-# A node that failed is asked last for this long. So a node that hangs does not slow every request.
+# A node that failed is asked last for this long, and one that was silent is left out. So a node that hangs
+# does not slow every request.
 COOLDOWN_S: Final = 15.0
+SLOW_S: Final = 2.0
+"""A node that has not answered for so long does not hold up the others."""
 MAX_CONCURRENT: Final = 100
 """Requests of one kind that run at the same time, if the caller names no number: one per connection."""
 _JSON: Final = {"content-type": "application/json", "accept": "application/json"}
@@ -115,7 +122,9 @@ def _read_no_refusal(status: int, body: bytes) -> None:
 class Endpoints:
     """The configured nodes of one chain, numbered from 0 in the order of the setting."""
 
-    def __init__(self, nodes: Sequence[str | NodeAddress], *, timeout_s: float = TIMEOUT_S) -> None:
+    def __init__(
+        self, nodes: Sequence[str | NodeAddress], *, timeout_s: float = TIMEOUT_S, slow_s: float = SLOW_S
+    ) -> None:
         """`nodes` are in the order of preference, as addresses or their texts.
 
         Raises ValueError if there is none or one is not http or https.
@@ -128,7 +137,10 @@ class Endpoints:
         self.names = tuple(node.name for node in self._nodes)
         self._secrets = tuple(node.list_secrets() for node in self._nodes)
         self._timeout_s = timeout_s
+        self._slow_s = slow_s
         self._failed_s = [float("-inf")] * len(self._nodes)
+        self._silent_s = list(self._failed_s)
+        self._late_s = list(self._failed_s)
         self._clients: dict[int, httpx.AsyncClient] = {}
         self._tls: ssl.SSLContext | None = None
 
@@ -161,6 +173,8 @@ class Endpoints:
             async with asyncio.timeout(self._timeout_s):
                 status, content = await self._post(node, body, path, limit_bytes)
         except (TimeoutError, httpx.HTTPError, httpx.InvalidURL, httpx.StreamError) as error:
+            if isinstance(error, TimeoutError):
+                self._silent_s[node] = self._late_s[node] = asyncio.get_running_loop().time()
             # The text of such an error may hold the URL.
             self._note_failure(node)
             raise NodeSilent(name, _join(asked, describe_failure(error, self._timeout_s))) from None
@@ -212,43 +226,106 @@ class Endpoints:
         self._failed_s[node] = asyncio.get_running_loop().time()
 
     async def first(self, ask: Callable[[int], Awaitable[T]]) -> T:
-        """The first usable answer. Nodes are asked in order, those that failed lately at the end.
+        """The first usable answer. Nodes are asked in order, those that failed lately at the end. A node that
+        is slow does not hold up the next one.
 
         Raises ChainAway with what each said, or the NodeRefused of a node if all that answered refused.
         """
+        clock = asyncio.get_running_loop().time
         failures: list[NodeFailed | NodeRefused] = []
-        for node in self._order():
-            try:
-                return await ask(node)
-            except (NodeFailed, NodeRefused) as error:
-                failures.append(error)
+        waiting = self._order()
+        running: dict[asyncio.Future[T], tuple[int, float]] = {}
+        try:
+            while waiting or running:
+                if waiting:
+                    node = waiting.pop(0)
+                    running[asyncio.ensure_future(ask(node))] = (node, clock())
+                timeout_s = self._slow_s if waiting else None
+                done, _ = await asyncio.wait(running, timeout=timeout_s, return_when=FIRST_COMPLETED)
+                for answered in done:
+                    del running[answered]
+                    try:
+                        answer = answered.result()
+                    except (NodeFailed, NodeRefused) as error:
+                        failures.append(error)
+                    else:
+                        since_s = clock() - self._slow_s
+                        self._note_late(slow for slow, began_s in running.values() if began_s <= since_s)
+                        return answer
+        finally:
+            await _cancel(running)
         for failure in failures:
             if isinstance(failure, NodeRefused):
                 raise failure
         raise ChainAway("; ".join(map(str, failures)))
 
-    async def every(self, ask: Callable[[int], Awaitable[T]]) -> list[T | NodeFailed | NodeRefused]:
-        """The answer or the failure of each node, in the nodes' order. All are asked at once."""
+    async def every(
+        self, ask: Callable[[int], Awaitable[T]], *, is_urgent: bool = False
+    ) -> list[T | NodeFailed | NodeRefused]:
+        """The answer or the failure of each node, in the nodes' order. All are asked at once.
 
-        async def ask_one(node: int) -> T | NodeFailed | NodeRefused:
-            try:
-                return await ask(node)
-            except (NodeFailed, NodeRefused) as error:
-                return error
+        If it is urgent, a node that is slower than the first usable answer by `slow_s` has failed.
+        """
+        clock = asyncio.get_running_loop().time
+        resting_s = self._late_s if is_urgent else self._silent_s
+        awake = [node for node in range(len(self)) if resting_s[node] <= clock() - COOLDOWN_S]
+        asked: dict[int, asyncio.Future[T]] = {
+            node: asyncio.ensure_future(ask(node)) for node in awake or range(len(self))
+        }
+        try:
+            late, end_s = set(asked.values()), math.inf
+            while late and clock() < end_s:
+                timeout_s = None if end_s == math.inf else end_s - clock()
+                done, late = await asyncio.wait(late, timeout=timeout_s, return_when=FIRST_COMPLETED)
+                if is_urgent and end_s == math.inf and any(map(_is_usable, done)):
+                    end_s = clock() + self._slow_s
+            self._note_late(node for node, answer in asked.items() if answer in late)
+            read = [self._read(node, asked) for node in range(len(self))]
+            return read
+        finally:
+            await _cancel(asked.values())
 
-        return await ask_together(ask_one, range(len(self)))
+    def _read(self, node: int, asked: "Mapping[int, asyncio.Future[T]]") -> T | NodeFailed | NodeRefused:
+        if node not in asked or not asked[node].done():
+            return NodeSilent(self.names[node], "it is slow or silent, and rests for a moment")
+        try:
+            return asked[node].result()
+        except (NodeFailed, NodeRefused) as error:
+            return error
 
-    async def answers(self, ask: Callable[[int], Awaitable[T]]) -> list[T]:
-        """The answers of all nodes that answer, in the nodes' order, at least one. Raises ChainAway."""
-        answers = await self.every(ask)
+    async def answers(self, ask: Callable[[int], Awaitable[T]], *, is_urgent: bool = False) -> list[T]:
+        """The answers of all nodes that answer, in the nodes' order, at least one. Raises ChainAway.
+
+        `is_urgent` as in `every`.
+        """
+        answers = await self.every(ask, is_urgent=is_urgent)
         usable = [answer for answer in answers if not isinstance(answer, NodeFailed | NodeRefused)]
         if not usable:
             raise ChainAway("; ".join(map(str, answers)))
         return usable
 
+    def _note_late(self, nodes: Iterable[int]) -> None:
+        now_s = asyncio.get_running_loop().time()
+        for node in nodes:
+            self._late_s[node] = now_s
+
     def _order(self) -> list[int]:
         since_s = asyncio.get_running_loop().time() - COOLDOWN_S
-        return sorted(range(len(self)), key=lambda node: self._failed_s[node] > since_s)
+        return sorted(
+            range(len(self)), key=lambda node: max(self._failed_s[node], self._late_s[node]) > since_s
+        )
+
+
+def _is_usable(asked: "asyncio.Future[Any]") -> bool:
+    return not asked.cancelled() and not isinstance(asked.exception(), NodeFailed | NodeRefused)
+
+
+async def _cancel(asked: Iterable["asyncio.Future[T]"]) -> None:
+    """End requests whose answers nobody needs, and wait until they have ended."""
+    asked = list(asked)
+    for one in asked:
+        one.cancel()
+    await asyncio.gather(*asked, return_exceptions=True)
 
 
 def _join(*parts: str) -> str:

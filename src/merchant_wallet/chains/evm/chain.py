@@ -54,7 +54,13 @@ from merchant_wallet.chains.protocol import (
     Verdict,
 )
 from merchant_wallet.chains.signer import Purpose, Signer, SigningRefused, SigningRequest
-from merchant_wallet.chains.transport import Endpoints, NodeFailed, NodeRefused, answer_of, attempt
+from merchant_wallet.chains.transport import (
+    Endpoints,
+    NodeFailed,
+    NodeRefused,
+    answer_of,
+    attempt,
+)
 
 _PLAIN_GAS: Final = 21_000
 _SKEW_MS: Final = 300_000
@@ -118,7 +124,7 @@ class EvmChain:
             return await self._balance(node, self.wallet, (await read_final_block(node, self.rules)).number)
 
         try:
-            return cautious_low(await self._nodes.answers(at_final))
+            return cautious_low(await self._nodes.answers(at_final, is_urgent=True))
         except ChainAway as away:
             await require_state(self._nodes, self.rules, away)
             raise
@@ -297,7 +303,7 @@ class EvmChain:
             raise ValueError(f"{transfer.token} on {transfer.chain} can't be paid on {self.rules.name}")
         asked = (self.rules, self.wallet, transfer.recipient, transfer.amount_units)
         states, gas, conditions = await asyncio.gather(
-            attempt(self._nodes.answers(lambda node: ask_state(node, *asked))),
+            attempt(self._nodes.answers(lambda node: ask_state(node, *asked), is_urgent=True)),
             attempt(self._gas(transfer)),
             attempt(self._read_conditions()),
         )

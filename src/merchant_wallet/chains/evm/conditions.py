@@ -40,7 +40,7 @@ class ChainConditions(msgspec.Struct, frozen=True, gc=False):
 
 async def read_fees(nodes: EvmNodes) -> EvmFees:
     """The gas price by all nodes that answer. Raises ChainAway."""
-    return agree_fees(await nodes.answers(lambda node: node.fees(FEE_BLOCKS)))
+    return agree_fees(await nodes.answers(lambda node: node.fees(FEE_BLOCKS), is_urgent=True))
 
 
 async def read_conditions(
@@ -54,7 +54,7 @@ async def read_conditions(
 
     priced, answered, found = await asyncio.gather(
         attempt(read_fees(nodes)),
-        attempt(nodes.answers(ask)),
+        attempt(nodes.answers(ask, is_urgent=True)),
         attempt(nodes.first(lambda node: node.code(wallet))),
     )
     fees, said, code = answer_of(priced), answer_of(answered), answer_of(found)

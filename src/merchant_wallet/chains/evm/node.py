@@ -289,9 +289,9 @@ class EvmNodes:
         """The answer or the failure of each node, in their order."""
         return await self._rpc.every(lambda index: ask(self.each[index]))
 
-    async def answers(self, ask: Callable[[EvmNode], Awaitable[T]]) -> list[T]:
-        """The answers of all nodes that answer, at least one. Raises ChainAway."""
-        return await self._rpc.endpoints.answers(lambda index: ask(self.each[index]))
+    async def answers(self, ask: Callable[[EvmNode], Awaitable[T]], *, is_urgent: bool = False) -> list[T]:
+        """See `Endpoints.answers`. Raises ChainAway."""
+        return await self._rpc.endpoints.answers(lambda index: ask(self.each[index]), is_urgent=is_urgent)
 
     async def close(self) -> None:
         """Close every connection."""

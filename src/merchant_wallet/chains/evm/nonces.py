@@ -50,7 +50,7 @@ async def next_nonce(
     async def claim(node: EvmNode) -> tuple[int, EvmNode]:
         return await node.count(wallet, "pending"), node
 
-    claims = await nodes.answers(claim)
+    claims = await nodes.answers(claim, is_urgent=True)
     counts = sorted((count for count, _ in claims), reverse=True)
     highest, agreed = counts[0], counts[1] if len(counts) > 1 else None
     if highest == agreed or (known is not None and highest <= known):

@@ -236,7 +236,7 @@ class TronChain(TronReader):
         async def ask(node: TronNode) -> tuple[int, Block]:
             return (await node.head()).time_ms, await node.solid()
 
-        answers = await self.nodes.every(ask)
+        answers = await self.nodes.every(ask, is_urgent=True)
         answered = select_usable(answers)
         if not answered:
             raise ChainAway(failures_of(answers))
@@ -247,7 +247,7 @@ class TronChain(TronReader):
         if times[0] - now_ms > half_ms or now_ms - reference.time_ms > self.rules.lifetime_ms:
             raise Blocked(Obstacle("node", "the nodes are too far apart in time: one is behind, or ahead"))
         if self.nodes.quorum > 1:
-            await self.compare(reference)
+            await self.compare(reference, is_urgent=True)
         return now_ms, reference
 
     async def _require_payable(self, transfer: Transfer, pending: Sequence[bytes | None] = ()) -> None:

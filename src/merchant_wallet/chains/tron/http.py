@@ -18,6 +18,7 @@ from merchant_wallet.chains.protocol import Block
 from merchant_wallet.chains.transport import (
     ANSWER_BYTES,
     LARGE_ANSWER_BYTES,
+    SLOW_S,
     TIMEOUT_S,
     Endpoints,
     NodeFailed,
@@ -236,9 +237,11 @@ class TronNode:
 class TronNodes:
     """The configured nodes in the order of their use. The same endpoint twice counts once."""
 
-    def __init__(self, nodes: Sequence[str | NodeAddress], *, timeout_s: float = TIMEOUT_S) -> None:
+    def __init__(
+        self, nodes: Sequence[str | NodeAddress], *, timeout_s: float = TIMEOUT_S, slow_s: float = SLOW_S
+    ) -> None:
         """Raises ValueError without a node, or if a URL is not http or https."""
-        self._endpoints = Endpoints(nodes, timeout_s=timeout_s)
+        self._endpoints = Endpoints(nodes, timeout_s=timeout_s, slow_s=slow_s)
         self.all = tuple(TronNode(self._endpoints, number) for number in range(len(self._endpoints)))
         self.quorum = min(2, len(self.all))
 
@@ -246,17 +249,19 @@ class TronNodes:
         """The first usable answer. Raises ChainAway with what each node said."""
         return await self._endpoints.first(lambda number: ask(self.all[number]))
 
-    async def every(self, ask: Callable[[TronNode], Awaitable[T]]) -> list[T | NodeFailed]:
-        """The answer or the failure of each node, in the nodes' order. All are asked at once."""
-        answers = await self._endpoints.every(lambda number: ask(self.all[number]))
+    async def every(
+        self, ask: Callable[[TronNode], Awaitable[T]], *, is_urgent: bool = False
+    ) -> list[T | NodeFailed]:
+        """See `Endpoints.every`."""
+        answers = await self._endpoints.every(lambda number: ask(self.all[number]), is_urgent=is_urgent)
         return [
             NodeFailed(node.name, answer.message) if isinstance(answer, NodeRefused) else answer
             for node, answer in zip(self.all, answers, strict=True)
         ]
 
-    async def answers(self, ask: Callable[[TronNode], Awaitable[T]]) -> list[T]:
-        """The answers of all nodes that answer, at least one. Raises ChainAway."""
-        return await self._endpoints.answers(lambda number: ask(self.all[number]))
+    async def answers(self, ask: Callable[[TronNode], Awaitable[T]], *, is_urgent: bool = False) -> list[T]:
+        """See `Endpoints.answers`. Raises ChainAway."""
+        return await self._endpoints.answers(lambda number: ask(self.all[number]), is_urgent=is_urgent)
 
     async def close(self) -> None:
         """Close all connections. The next request opens new ones."""

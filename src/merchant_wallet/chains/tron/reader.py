@@ -172,10 +172,12 @@ class TronReader:
             wrong.append(f"{where}: {text} this machine's clock")
         return wrong
 
-    async def compare(self, block: Block) -> None:
+    async def compare(self, block: Block, *, is_urgent: bool = False) -> None:
         """Raises ChainDisagrees if two nodes have different final blocks with its number."""
-        answers = select_usable(await self.nodes.every(lambda node: node.header(block.number, is_solid=True)))
-        hashes = {block.hash, *(found[0].hash for found in answers if found is not None)}
+        answers = await self.nodes.every(
+            lambda node: node.header(block.number, is_solid=True), is_urgent=is_urgent
+        )
+        hashes = {block.hash, *(found[0].hash for found in select_usable(answers) if found is not None)}
         if len(hashes) > 1:
             raise ChainDisagrees(f"two nodes have different final blocks {block.number}")
 

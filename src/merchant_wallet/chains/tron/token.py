@@ -9,6 +9,7 @@ Rules:
 """
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
 
 from merchant_wallet.base.currencies import LEDGER_DECIMALS
@@ -41,9 +42,7 @@ class TronToken:
 
     async def least_balance(self, address: bytes, *, is_solid: bool) -> int:
         """The lowest balance that nodes show (see `agreement`)."""
-        return cautious_low(
-            await self._nodes.answers(lambda node: self._balance(node, address, is_solid=is_solid))
-        )
+        return cautious_low(await self._answers(lambda node: self._balance(node, address, is_solid=is_solid)))
 
     async def _balance(self, node: TronNode, address: bytes, *, is_solid: bool) -> int:
         balance = await self._view(node, "balanceOf(address)", _word(address), is_solid=is_solid)
@@ -57,7 +56,7 @@ class TronToken:
 
     async def is_paused(self) -> bool:
         """Whether any node says that the token is paused."""
-        return any(await self._nodes.answers(lambda node: self._view(node, "paused()", b"", is_solid=False)))
+        return any(await self._answers(lambda node: self._view(node, "paused()", b"", is_solid=False)))
 
     async def is_blacklisted(self, address: bytes) -> bool:
         """Whether an address is certainly on the token's blacklist.
@@ -83,7 +82,7 @@ class TronToken:
             )
             return compute_fee_units(amount_units, answer_of(points), answer_of(most))
 
-        return max(await self._nodes.answers(ask))
+        return max(await self._answers(ask))
 
     async def simulate(self, sender: bytes, recipient: bytes, amount_units: int) -> CallResult:
         """What the transfer would do now, and its energy."""
@@ -91,12 +90,15 @@ class TronToken:
         function = "transfer(address,uint256)"
         return await self._nodes.first(lambda node: node.call(self._contract, sender, function, words))
 
+    async def _answers(self, ask: Callable[[TronNode], Awaitable[T]]) -> list[T]:
+        return await self._nodes.answers(ask, is_urgent=True)
+
     async def _says_blacklisted(self, address: bytes, *, is_solid: bool) -> list[bool]:
         async def ask(node: TronNode) -> bool:
             said = await self._view(node, "isBlackListed(address)", _word(address), is_solid=is_solid)
             return bool(said)
 
-        return await self._nodes.answers(ask)
+        return await self._answers(ask)
 
     async def _view(self, node: TronNode, function: str, words: bytes, *, is_solid: bool) -> int | None:
         """The one number that a function returns. None if the contract has no such function."""
