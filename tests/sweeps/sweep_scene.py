@@ -75,7 +75,7 @@ def open_evm(
     signer = LocalSigner(Keystore(folder, keys, SEED), SigningRules({ERC20: policy}, USDT, USDT))
     endpoints = Endpoints(url.split(","), timeout_s=60)
     wallet = Keystore(folder, keys).wallets()[ERC20]
-    return EvmSweeper(EvmChain(made, endpoints, wallet=wallet, signer=signer), endpoints, signer)
+    return EvmSweeper(EvmChain(made, endpoints, wallet=wallet, signer=signer), signer)
 
 
 def open_tron(

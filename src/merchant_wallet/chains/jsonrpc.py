@@ -20,7 +20,6 @@ from merchant_wallet.chains.transport import (
     ANSWER_BYTES,
     LARGE_ANSWER_BYTES,
     Endpoints,
-    NodeFailed,
     NodeRefused,
 )
 
@@ -156,10 +155,6 @@ class JsonRpc:
     async def first(self, ask: Callable[[int], Awaitable[T]]) -> T:
         """See `Endpoints.first`. A CallReverted is an answer and ends the loop."""
         return await self.endpoints.first(ask)
-
-    async def every(self, ask: Callable[[int], Awaitable[T]]) -> list[T | NodeFailed | NodeRefused]:
-        """See `Endpoints.every`."""
-        return await self.endpoints.every(ask)
 
 
 def read_quantity(value: Any) -> int:

@@ -7,6 +7,7 @@ Rules:
   `node_texts`).
 - No redirect is followed, and no proxy is taken from the environment.
 - Each node has connections of its own. A node that hangs takes none from the others.
+- A node that is barred, since it does not fit the settings, is not asked.
 - A node that was silent rests for a while: it counts as failed, unless every node rests. What is asked right
   before a signature waits for slow nodes only a moment after another has answered.
 """
@@ -16,7 +17,7 @@ import math
 import ssl
 from asyncio import FIRST_COMPLETED
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 import httpx
 
@@ -119,6 +120,13 @@ def _read_no_refusal(status: int, body: bytes) -> None:
     return None
 
 
+class Admission(NamedTuple):
+    """What is wrong with nodes that are not used, in sentences, and whether any node is used."""
+
+    wrong: list[str]
+    is_open: bool
+
+
 class Endpoints:
     """The configured nodes of one chain, numbered from 0 in the order of the setting."""
 
@@ -141,6 +149,7 @@ class Endpoints:
         self._failed_s = [float("-inf")] * len(self._nodes)
         self._silent_s = list(self._failed_s)
         self._late_s = list(self._failed_s)
+        self._barred: dict[int, str] = {}
         self._clients: dict[int, httpx.AsyncClient] = {}
         self._tls: ssl.SSLContext | None = None
 
@@ -225,6 +234,35 @@ class Endpoints:
     def _note_failure(self, node: int) -> None:
         self._failed_s[node] = asyncio.get_running_loop().time()
 
+    async def admit(self, check: Callable[[int], Awaitable[Sequence[str]]]) -> Admission:
+        """Ask every node, and use exactly those for which `check` finds nothing wrong."""
+
+        async def look(node: int) -> Sequence[str]:
+            try:
+                return await check(node)
+            except (NodeFailed, NodeRefused) as error:
+                return [str(error)]
+
+        found = await ask_together(look, range(len(self)))
+        self._barred = {node: "; ".join(wrong) for node, wrong in enumerate(found) if wrong}
+        return Admission([one for wrong in found for one in wrong], len(self._barred) < len(self))
+
+    def list_usable(self) -> list[int]:
+        """The nodes that fit, in the order of their use: those that failed lately at the end.
+
+        Raises ChainAway if there is none.
+        """
+        if usable := self._order():
+            return usable
+        raise ChainAway("; ".join(str(self._refuse_barred(node)) for node in self._barred))
+
+    def _order(self) -> list[int]:
+        since_s = asyncio.get_running_loop().time() - COOLDOWN_S
+        return sorted(
+            (node for node in range(len(self)) if node not in self._barred),
+            key=lambda node: max(self._failed_s[node], self._late_s[node]) > since_s,
+        )
+
     async def first(self, ask: Callable[[int], Awaitable[T]]) -> T:
         """The first usable answer. Nodes are asked in order, those that failed lately at the end. A node that
         is slow does not hold up the next one.
@@ -232,7 +270,7 @@ class Endpoints:
         Raises ChainAway with what each said, or the NodeRefused of a node if all that answered refused.
         """
         clock = asyncio.get_running_loop().time
-        failures: list[NodeFailed | NodeRefused] = []
+        failures: list[NodeFailed | NodeRefused] = list(map(self._refuse_barred, self._barred))
         waiting = self._order()
         running: dict[asyncio.Future[T], tuple[int, float]] = {}
         try:
@@ -268,10 +306,9 @@ class Endpoints:
         """
         clock = asyncio.get_running_loop().time
         resting_s = self._late_s if is_urgent else self._silent_s
-        awake = [node for node in range(len(self)) if resting_s[node] <= clock() - COOLDOWN_S]
-        asked: dict[int, asyncio.Future[T]] = {
-            node: asyncio.ensure_future(ask(node)) for node in awake or range(len(self))
-        }
+        usable = self._order()
+        awake = [node for node in usable if resting_s[node] <= clock() - COOLDOWN_S]
+        asked = {node: asyncio.ensure_future(_catch(ask(node))) for node in awake or usable}
         try:
             late, end_s = set(asked.values()), math.inf
             while late and clock() < end_s:
@@ -285,13 +322,14 @@ class Endpoints:
         finally:
             await _cancel(asked.values())
 
-    def _read(self, node: int, asked: "Mapping[int, asyncio.Future[T]]") -> T | NodeFailed | NodeRefused:
+    def _read(
+        self, node: int, asked: "Mapping[int, asyncio.Future[T | NodeFailed | NodeRefused]]"
+    ) -> T | NodeFailed | NodeRefused:
+        if node in self._barred:
+            return self._refuse_barred(node)
         if node not in asked or not asked[node].done():
             return NodeSilent(self.names[node], "it is slow or silent, and rests for a moment")
-        try:
-            return asked[node].result()
-        except (NodeFailed, NodeRefused) as error:
-            return error
+        return asked[node].result()
 
     async def answers(self, ask: Callable[[int], Awaitable[T]], *, is_urgent: bool = False) -> list[T]:
         """The answers of all nodes that answer, in the nodes' order, at least one. Raises ChainAway.
@@ -309,15 +347,19 @@ class Endpoints:
         for node in nodes:
             self._late_s[node] = now_s
 
-    def _order(self) -> list[int]:
-        since_s = asyncio.get_running_loop().time() - COOLDOWN_S
-        return sorted(
-            range(len(self)), key=lambda node: max(self._failed_s[node], self._late_s[node]) > since_s
-        )
+    def _refuse_barred(self, node: int) -> NodeFailed:
+        return NodeFailed(self.names[node], f"is not used: {self._barred[node]}")
+
+
+async def _catch(asked: Awaitable[T]) -> T | NodeFailed | NodeRefused:
+    try:
+        return await asked
+    except (NodeFailed, NodeRefused) as failure:
+        return failure
 
 
 def _is_usable(asked: "asyncio.Future[Any]") -> bool:
-    return not asked.cancelled() and not isinstance(asked.exception(), NodeFailed | NodeRefused)
+    return asked.exception() is not None or not isinstance(asked.result(), NodeFailed | NodeRefused)
 
 
 async def _cancel(asked: Iterable["asyncio.Future[T]"]) -> None:

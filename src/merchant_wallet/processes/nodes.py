@@ -36,16 +36,18 @@ def open_sweepers(
     settings: Settings, wallets: Mapping[str, bytes], signer: Signer
 ) -> dict[str, EvmSweeper | TronSweeper]:
     """Every configured chain with a known hot wallet, by its code, to sweep on."""
-    sweepers: dict[str, EvmSweeper | TronSweeper] = {}
-    for code in _list(settings):
-        if code not in wallets:
-            continue
-        chain = _open_chain(settings, code, wallets[code], signer)
-        if isinstance(chain, EvmChain):
-            sweepers[code] = EvmSweeper(chain, Endpoints(settings.chains[code].nodes), signer)
-        else:
-            sweepers[code] = TronSweeper(chain, signer)
-    return sweepers
+    known = [code for code in _list(settings) if code in wallets]
+    return make_sweepers({code: _open_chain(settings, code, wallets[code], signer) for code in known}, signer)
+
+
+def make_sweepers(
+    chains: Mapping[str, EvmChain | TronChain], signer: Signer
+) -> dict[str, EvmSweeper | TronSweeper]:
+    """A sweeper for each chain, over the chain's own nodes."""
+    return {
+        code: EvmSweeper(chain, signer) if isinstance(chain, EvmChain) else TronSweeper(chain, signer)
+        for code, chain in chains.items()
+    }
 
 
 async def check_chains(chains: Mapping[str, EvmChain | TronReader]) -> list[str]:

@@ -1,8 +1,11 @@
 """The payout workers: the payer, the worker that cancels nonce gaps, the sweep worker and that of cold money.
 
-Rules: payouts on real chains begin only after a check that chain ids, tokens and clocks fit the settings, and
-the keys the database.
-Until then orders wait, each check logs what is wrong, and the other workers run.
+Rules:
+- Payouts begin only after a check that the keys fit the database. Until then orders wait, each check logs
+  what is wrong, and the other workers run.
+- A node is used only after a check that its chain id, token and clock fit the settings. It is checked again
+  from time to time. The other nodes, and the other chains, go on. If no node of a chain fits, its orders
+  say so.
 """
 
 import asyncio
@@ -15,19 +18,19 @@ from psycopg import AsyncConnection
 from merchant_wallet.base.cells import DEFAULT_CELL_ID
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.spans import Tracing
-from merchant_wallet.base.workers import Connect, WorkerConnection, repeat_until, run_workers
+from merchant_wallet.base.workers import Connect, WorkerConnection, repeat, repeat_until, run_workers
 from merchant_wallet.chains.protocol import Chain
 from merchant_wallet.chains.sandbox.chain import SandboxChain
+from merchant_wallet.chains.transport import Admission
 from merchant_wallet.custody.cold.worker import ColdWorker
 from merchant_wallet.custody.network_fees import NetworkFeeWorker
 from merchant_wallet.custody.sweeps.worker import SweepWorker
 from merchant_wallet.processes.base import Base
 from merchant_wallet.processes.cold import open_cold_worker
 from merchant_wallet.processes.key_checks import find_key_faults
-from merchant_wallet.processes.nodes import check_chains, list_deep_finality, open_chains
+from merchant_wallet.processes.nodes import list_deep_finality, make_sweepers, open_chains
 from merchant_wallet.processes.signer_metrics import CountingSigner
 from merchant_wallet.processes.signers import open_signer
-from merchant_wallet.processes.sweeps import open_sweep_worker
 from merchant_wallet.withdrawals.attempt import Book, FindRefundRest, ScreenOrder
 from merchant_wallet.withdrawals.hot_wallet_store import WalletMoved, open_wallet
 from merchant_wallet.withdrawals.nonce_gaps import NonceGapWorker
@@ -35,10 +38,14 @@ from merchant_wallet.withdrawals.payer import CLAIM_MS, Payer
 from merchant_wallet.withdrawals.sandbox_ledger import SandboxLedger
 
 CHECK_INTERVAL_S: Final = 15.0
+ADMIT_INTERVAL_S: Final = 60.0
+FITS: Final = Admission([], True)
 NODE_CLAIM_MS: Final = 45_000
 """How long an order is claimed with remote nodes. Must be less than the difference called a wrong clock."""
 
 Check = Callable[[], Awaitable[list[str]]]
+AdmitNodes = Callable[[], Awaitable[Mapping[str, Admission]]]
+"""Checks the nodes of each chain, by its code."""
 Close = Callable[[], Awaitable[None]]
 MakePayer = Callable[[int, Connect | None], Payer]
 """Makes the payer of a cell by its id and how to connect to it; without that it is home's own."""
@@ -47,7 +54,8 @@ log = structlog.get_logger(__name__)
 
 
 class PayoutWorkers:
-    """The payout workers of these chains. They start when `check` finds nothing wrong.
+    """The payout workers of these chains. They start when `check` finds nothing wrong. `admit_nodes` is
+    called before that, and then every minute.
 
     `payer` pays the default cell's orders. `make_payer` makes the payers of apart cells, for the same chains;
     these wait for `checked`. `wrong` is what the last check found.
@@ -64,6 +72,7 @@ class PayoutWorkers:
         make_payer: MakePayer | None = None,
         cold: ColdWorker | None = None,
         fees: NetworkFeeWorker | None = None,
+        admit_nodes: AdmitNodes | None = None,
     ) -> None:
         self.checked = asyncio.Event()
         self.wrong: list[str] = []
@@ -76,6 +85,8 @@ class PayoutWorkers:
         self._fees = fees
         self._signer = signer
         self._close_chains = close_chains
+        self._admit_nodes = admit_nodes
+        self._unfit: dict[str, Admission] = {}
 
     @property
     def signer(self) -> CountingSigner | None:
@@ -93,18 +104,42 @@ class PayoutWorkers:
         sweeping = [] if self._sweeps is None else [self._sweeps.run]
         cold = [] if self._cold is None else [self._cold.run]
         fees = [] if self._fees is None else [self._fees.run]
-        await run_workers([self.payer.run, self._gaps.run, *sweeping, *cold, *fees], stop)
+        await run_workers(
+            [self.payer.run, self._gaps.run, *sweeping, *cold, *fees, self._keep_admitting], stop
+        )
 
     async def check(self, stop: asyncio.Event, *, check_interval_s: float = CHECK_INTERVAL_S) -> None:
-        """Wait until the chains fit the settings, or `stop` is set."""
-        await repeat_until("chain check", self._is_fit, stop=stop, interval_s=check_interval_s)
+        """Wait until the keys fit the database and the nodes were checked, or `stop` is set."""
+        await repeat_until("key check", self._is_fit, stop=stop, interval_s=check_interval_s)
         self.checked.set()
 
     async def _is_fit(self) -> bool:
         wrong = self.wrong = [] if self._check is None else await self._check()
         for sentence in wrong:
-            log.error("chains and settings do not fit, nothing is paid", wrong=sentence)
+            log.error("keys and database do not fit, nothing is paid", wrong=sentence)
+        if not wrong:
+            await self._admit()
         return not wrong
+
+    async def _keep_admitting(self, stop: asyncio.Event) -> None:
+        await repeat("node check", self._admit, stop=stop, interval_s=ADMIT_INTERVAL_S)
+
+    async def _admit(self) -> None:
+        """Use the nodes that fit, and say once what is wrong with the others."""
+        found = {} if self._admit_nodes is None else await self._admit_nodes()
+        for chain, admission in found.items():
+            if admission != self._unfit.get(chain, FITS):
+                self._say(chain, admission)
+        self._unfit = {chain: admission for chain, admission in found.items() if admission.wrong}
+        self.wrong = [sentence for admission in self._unfit.values() for sentence in admission.wrong]
+
+    def _say(self, chain: str, admission: Admission) -> None:
+        if not admission.is_open:
+            log.error("no node fits, nothing is paid on this chain", chain=chain, wrong=admission.wrong)
+        elif admission.wrong:
+            log.warning("nodes are not used", chain=chain, wrong=admission.wrong)
+        else:
+            log.info("all nodes are used again", chain=chain)
 
     async def close(self) -> None:
         """Finish what is under way and close the connections."""
@@ -136,23 +171,27 @@ async def open_payout_workers(
 
         find_refund_rest = test_mode.find_refund_rest(worker_connection)
         chains: Mapping[str, Chain] = open_sandbox(base, worker_connection)
-        check, close_chains, claim_ms = None, None, CLAIM_MS
+        check, admit_nodes, close_chains, claim_ms = None, None, None, CLAIM_MS
     else:
         signer = known_signer = CountingSigner(open_signer(settings))
         real = await open_chains(settings, signer)
         for sentence in list_deep_finality(settings):
             log.warning("finality needs an archive node", why=sentence)
         # Sending gas for sweeps uses nonces of the hot wallet. Later payouts wait for these nonces.
-        sweeps = await open_sweep_worker(settings, connect, signer)
+        sweeps = SweepWorker(connect, make_sweepers(real, signer))
         chains, claim_ms = real, NODE_CLAIM_MS
 
         async def check() -> list[str]:
             home = await worker_connection.get()
             # A keystore that is not this database's must not even make its wallet known.
-            if wrong := [*await find_key_faults(home, known_signer), *await check_chains(real)]:
+            if wrong := await find_key_faults(home, known_signer):
                 return wrong
             await enter_wallets(home, real)
             return []
+
+        async def admit_nodes() -> Mapping[str, Admission]:
+            admitted = await asyncio.gather(*[chain.admit_nodes() for chain in real.values()])
+            return dict(zip(real, admitted, strict=True))
 
         async def close_chains() -> None:
             for chain in real.values():
@@ -177,7 +216,9 @@ async def open_payout_workers(
     payer = make_payer(DEFAULT_CELL_ID, None)
     cold = open_cold_worker(connect, chains)
     fees = None if sweeps is None else NetworkFeeWorker(connect, sweeps.sweepers)
-    return PayoutWorkers(payer, gaps, check, sweeps, signer, close_chains, make_payer, cold, fees)
+    return PayoutWorkers(
+        payer, gaps, check, sweeps, signer, close_chains, make_payer, cold, fees, admit_nodes
+    )
 
 
 async def enter_wallets(connection: AsyncConnection, chains: Mapping[str, Chain]) -> None:

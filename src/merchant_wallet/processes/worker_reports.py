@@ -132,8 +132,7 @@ class WorkerReporter:
         return {"address": format_address(chain, address), "fundsUnits": funds, "coin": str(coin)}
 
     async def _look_at_setup(self) -> Reports:
-        fits = self._payouts.checked.is_set()
-        return {"all": {"fits": fits, "wrong": [] if fits else list(self._payouts.wrong)}}
+        return {"all": {"fits": self._payouts.checked.is_set(), "wrong": list(self._payouts.wrong)}}
 
     async def _look_at_checkpoints(self) -> Reports:
         if self._checkpoints is None:

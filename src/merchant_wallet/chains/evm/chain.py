@@ -55,6 +55,7 @@ from merchant_wallet.chains.protocol import (
 )
 from merchant_wallet.chains.signer import Purpose, Signer, SigningRefused, SigningRequest
 from merchant_wallet.chains.transport import (
+    Admission,
     Endpoints,
     NodeFailed,
     NodeRefused,
@@ -81,8 +82,8 @@ class EvmChain:
     ) -> None:
         """Only payouts need `wallet` and `signer`. A chain that is only read has neither."""
         self.rules = rules
-        self._nodes = EvmNodes(JsonRpc(endpoints))
-        self._broadcaster = Broadcaster(self._nodes, rules.min_tip_wei)
+        self.nodes = EvmNodes(JsonRpc(endpoints))
+        self._broadcaster = Broadcaster(self.nodes, rules.min_tip_wei)
         self._wallet = wallet
         self._signer = signer
         self._agreed_number = -1
@@ -101,13 +102,13 @@ class EvmChain:
 
     async def close(self) -> None:
         """Close every connection."""
-        await self._nodes.close()
+        await self.nodes.close()
 
     # For the payer.
 
     async def next_nonce(self, known: int | None, *, is_first: bool) -> int:
         """See `nonces`. Raises ChainAway, Blocked."""
-        return await next_nonce(self._nodes, self.wallet, self.rules.chain_id, known, is_first=is_first)
+        return await next_nonce(self.nodes, self.wallet, self.rules.chain_id, known, is_first=is_first)
 
     @property
     def min_tip_wei(self) -> int:
@@ -124,9 +125,9 @@ class EvmChain:
             return await self._balance(node, self.wallet, (await read_final_block(node, self.rules)).number)
 
         try:
-            return cautious_low(await self._nodes.answers(at_final, is_urgent=True))
+            return cautious_low(await self.nodes.answers(at_final, is_urgent=True))
         except ChainAway as away:
-            await require_state(self._nodes, self.rules, away)
+            await require_state(self.nodes, self.rules, away)
             raise
 
     async def check_payable(self, transfer: Transfer) -> None:
@@ -136,7 +137,7 @@ class EvmChain:
         """
         gas, conditions = await self._prepare(transfer)
         cost_wei = self._check_cap(gas, conditions.offer)
-        await require_coin(self._nodes, self.wallet, conditions, cost_wei)
+        await require_coin(self.nodes, self.wallet, conditions, cost_wei)
 
     async def build(self, payout: Payout, earlier: Sequence[SignedTransfer]) -> SignedTransfer:
         """See `protocol.Chain.build`. Raises Unpayable, Blocked, ChainAway, SignerAway."""
@@ -159,7 +160,7 @@ class EvmChain:
     async def judge(self, payout: Payout, signed: Sequence[SignedTransfer]) -> Verdict:
         """See `verdict`. Raises ChainAway."""
         query = evm_verdict.PayoutQuery(self.rules, self.wallet, payout, signed, self.min_tip_wei)
-        return await evm_verdict.judge(self._nodes, query)
+        return await evm_verdict.judge(self.nodes, query)
 
     # For cold money.
 
@@ -167,63 +168,63 @@ class EvmChain:
         self, sender: bytes, transfer: Transfer, nonce: int | None, lifetime_ms: int
     ) -> UnsignedTransfer:
         """See `unsigned`. Raises Blocked, ChainAway."""
-        return await build_unsigned(self._nodes, self.rules, sender, transfer, nonce)
+        return await build_unsigned(self.nodes, self.rules, sender, transfer, nonce)
 
     async def find_execution(self, sender: bytes, transfer: UnsignedTransfer) -> Execution | None:
         """See `execution`. Raises ChainAway, ChainDisagrees."""
-        return await find_execution(self._nodes, self.rules, sender, transfer)
+        return await find_execution(self.nodes, self.rules, sender, transfer)
 
     async def knows(self, tx_hash: str) -> bool:
         """See `cold.ColdChain`. Raises ChainAway."""
-        said = await self._nodes.answers(lambda node: node.knows(tx_hash))
-        return is_known(said, self._nodes.quorum, tx_hash)
+        said = await self.nodes.answers(lambda node: node.knows(tx_hash))
+        return is_known(said, self.nodes.quorum, tx_hash)
 
     async def find_block(self, tx_hash: str) -> int | None:
         """See `cold.ColdChain`. Raises ChainAway, ChainDisagrees."""
-        receipts = await self._nodes.answers(lambda node: node.receipt(tx_hash))
+        receipts = await self.nodes.answers(lambda node: node.receipt(tx_hash))
         numbers = [receipt.block_number for receipt in receipts if receipt is not None]
-        return agree_on_block(numbers, self._nodes.quorum, f"{self.rules.name} {tx_hash}")
+        return agree_on_block(numbers, self.nodes.quorum, f"{self.rules.name} {tx_hash}")
 
     # For the watcher and reconciliation.
 
     async def head(self) -> Block:
         """The newest block of the first node that answers. Raises ChainAway."""
-        return await self._nodes.first(read_head_block)
+        return await self.nodes.first(read_head_block)
 
     async def final(self) -> Block:
         """The newest block that two nodes call final. Raises ChainAway, ChainDisagrees."""
-        finals = await self._nodes.answers(lambda node: read_final_block(node, self.rules))
+        finals = await self.nodes.answers(lambda node: read_final_block(node, self.rules))
         numbers = [block.number for block in finals]
-        if len(numbers) < self._nodes.quorum:
+        if len(numbers) < self.nodes.quorum:
             raise ChainAway("only one node says which block is final")
-        number = sorted(numbers)[-self._nodes.quorum]
-        blocks = await self._nodes.answers(lambda node: node.block(number))
+        number = sorted(numbers)[-self.nodes.quorum]
+        blocks = await self.nodes.answers(lambda node: node.block(number))
         headers = [block.header for block in blocks if block is not None]
         if any(header != headers[0] for header in headers):
             raise ChainDisagrees(f"{self.rules.name}: nodes show different blocks {number}, which is final")
-        if len(headers) < self._nodes.quorum:
+        if len(headers) < self.nodes.quorum:
             raise ChainAway(f"only one node shows block {number}")
         self._agreed_number = max(self._agreed_number, number)
         return headers[0]
 
     async def block(self, number: int) -> Block | None:
         """The block of this number on the first node that answers. Raises ChainAway."""
-        block = await self._nodes.first(lambda node: node.block(number))
+        block = await self.nodes.first(lambda node: node.block(number))
         return None if block is None else block.header
 
     async def transfers(self, first: int, last: int) -> list[TokenTransfer]:
         """See `token_transfers`. Raises ChainAway, ChainDisagrees, NodeRefused."""
-        return await read_token_transfers(self._nodes, self.rules, first, last, self._agreed_number)
+        return await read_token_transfers(self.nodes, self.rules, first, last, self._agreed_number)
 
     async def balance(self, address: bytes, block: Block | None = None) -> int:
         """Whole units of the token. A node that lacks the block's state answers for now. Raises ChainAway."""
         if block is not None:
             number = block.number
             try:
-                return await self._nodes.first(lambda node: self._balance(node, address, number))
+                return await self.nodes.first(lambda node: self._balance(node, address, number))
             except NodeRefused:
                 pass
-        return await self._nodes.first(lambda node: self._balance(node, address, "latest"))
+        return await self.nodes.first(lambda node: self._balance(node, address, "latest"))
 
     async def balances(self, addresses: Sequence[bytes], block: Block) -> list[int]:
         """The balances of many addresses at a block, asked together. See `balance`.
@@ -236,43 +237,47 @@ class EvmChain:
             answers = await node.call_many(self.rules.token, calls, block.number)
             return [_word(node, answer) // self.rules.base_units for answer in answers]
 
-        return await self._nodes.first(ask)
+        return await self.nodes.first(ask)
 
     async def coin_balance(self, address: bytes) -> int:
         """Wei at an address, now. Raises ChainAway."""
-        return await self._nodes.first(lambda node: node.coin_balance(address))
+        return await self.nodes.first(lambda node: node.coin_balance(address))
 
     async def has_code(self, address: bytes) -> bool:
         """Whether an address has code now, a contract's or a delegated one (EIP-7702). Raises ChainAway."""
-        return bool(await self._nodes.first(lambda node: node.code(address)))
+        return bool(await self.nodes.first(lambda node: node.code(address)))
 
     async def check_setup(self, clock_ms: Callable[[], int] = system_clock.now_ms) -> list[str]:
         """Sentences about nodes, token or clock that do not fit the rules. Empty if all is well.
 
         A node that is down is mentioned only if too few others answer.
         """
-        answers = await self._nodes.every(lambda node: self._check_node(node, clock_ms))
+        answers = await self.nodes.every(lambda node: self._check_reading_node(node, clock_ms))
         failures = [f"{self.rules.name}: {answer}" for answer in answers if isinstance(answer, Exception)]
         wrong = [sentence for answer in answers if isinstance(answer, list) for sentence in answer]
-        return wrong + (failures if len(answers) - len(failures) < self._nodes.quorum else [])
+        return wrong + (failures if len(answers) - len(failures) < self.nodes.quorum else [])
+
+    async def admit_nodes(self, clock_ms: Callable[[], int] = system_clock.now_ms) -> Admission:
+        """Use exactly the nodes that fit the rules. Whether deposits can be read from them is not asked."""
+        return await self.nodes.admit(lambda node: self._check_node(node, clock_ms))
 
     async def look_at_nodes(self) -> list[NodeStatus]:
         """How each node is (see `node_status`)."""
-        names = [node.name for node in self._nodes.each]
+        names = [node.name for node in self.nodes.each]
         return await look_at(
-            names, self._nodes.every, read_head_block, lambda node: read_final_block(node, self.rules)
+            names, self.nodes.every, read_head_block, lambda node: read_final_block(node, self.rules)
         )
 
     async def check_chain(self) -> list[str]:
         """Sentences about nodes of another chain, and about too few nodes that name their chain."""
-        answers = await self._nodes.every(EvmNode.chain_id)
+        answers = await self.nodes.every(EvmNode.chain_id)
         failures = [f"{self.rules.name}: {answer}" for answer in answers if isinstance(answer, Exception)]
         wrong = [
             f"{self.rules.name}: the chain id is {answer}, the setting says {self.rules.chain_id}"
             for answer in answers
             if isinstance(answer, int) and answer != self.rules.chain_id
         ]
-        return wrong + (failures if len(answers) - len(failures) < self._nodes.quorum else [])
+        return wrong + (failures if len(answers) - len(failures) < self.nodes.quorum else [])
 
     async def _check_node(self, node: EvmNode, clock_ms: Callable[[], int]) -> list[str]:
         rules, where = self.rules, f"{self.rules.name}, node {node.name}"
@@ -284,13 +289,19 @@ class EvmChain:
             wrong.append(f"{where}: there is no contract at the token's address 0x{rules.token.hex()}")
         elif (decimals := await _view(node, rules.token, _DECIMALS_OF)) != rules.token_decimals:
             wrong.append(f"{where}: the token has {decimals} decimals and must have {rules.token_decimals}")
-        if reason := await check_receipts(node):
-            wrong.append(f"{where}: deposits can't be read from its receipts: {reason}")
         skew_ms = (await read_head_block(node)).time_ms - clock_ms()
         if abs(skew_ms) > _SKEW_MS:
             text = f"the newest block is {abs(skew_ms) // 1000} s {'ahead of' if skew_ms > 0 else 'behind'}"
             wrong.append(f"{where}: {text} this machine's clock")
         return wrong
+
+    async def _check_reading_node(self, node: EvmNode, clock_ms: Callable[[], int]) -> list[str]:
+        if wrong := await self._check_node(node, clock_ms):
+            return wrong
+        if reason := await check_receipts(node):
+            where = f"{self.rules.name}, node {node.name}"
+            return [f"{where}: deposits can't be read from its receipts: {reason}"]
+        return []
 
     # How a transfer is checked, priced and signed.
 
@@ -303,15 +314,15 @@ class EvmChain:
             raise ValueError(f"{transfer.token} on {transfer.chain} can't be paid on {self.rules.name}")
         asked = (self.rules, self.wallet, transfer.recipient, transfer.amount_units)
         states, gas, conditions = await asyncio.gather(
-            attempt(self._nodes.answers(lambda node: ask_state(node, *asked), is_urgent=True)),
+            attempt(self.nodes.answers(lambda node: ask_state(node, *asked), is_urgent=True)),
             attempt(self._gas(transfer)),
             attempt(self._read_conditions()),
         )
-        require_payable(answer_of(states), self._nodes.quorum, transfer.amount_units)
+        require_payable(answer_of(states), self.nodes.quorum, transfer.amount_units)
         return answer_of(gas), answer_of(conditions)
 
     async def _read_conditions(self) -> ChainConditions:
-        return await read_conditions(self._nodes, self.rules, self.wallet, self.min_tip_wei)
+        return await read_conditions(self.nodes, self.rules, self.wallet, self.min_tip_wei)
 
     async def _gas(self, transfer: Transfer) -> int:
         """The gas limit of a transfer, which is simulated now. Raises Blocked."""
@@ -319,8 +330,8 @@ class EvmChain:
         token, rules = self.rules.token, self.rules
         try:
             tried, estimated = await asyncio.gather(
-                attempt(self._nodes.first(lambda node: node.call(token, call_data, sender=self.wallet))),
-                attempt(self._nodes.first(lambda node: node.estimate_gas(token, call_data, self.wallet))),
+                attempt(self.nodes.first(lambda node: node.call(token, call_data, sender=self.wallet))),
+                attempt(self.nodes.first(lambda node: node.estimate_gas(token, call_data, self.wallet))),
             )
             answer_of(tried)
             estimate = answer_of(estimated)
@@ -360,7 +371,7 @@ class EvmChain:
                 raise ValueError("what was signed before has another nonce")
             offer = outbid(transaction, offer)
         cost_wei = self._check_cap(gas, offer)
-        await require_coin(self._nodes, self.wallet, conditions, cost_wei, payout.pending, nonce)
+        await require_coin(self.nodes, self.wallet, conditions, cost_wei, payout.pending, nonce)
         unsigned = encode_unsigned(
             EvmTransaction(
                 self.rules.chain_id, nonce, offer.max_priority_fee, offer.max_fee, gas, to, 0, call_data

@@ -17,6 +17,7 @@ from merchant_wallet.chains.jsonrpc import CallReverted, JsonRpc, read_bytes, re
 from merchant_wallet.chains.protocol import Block
 from merchant_wallet.chains.transport import (
     LARGE_ANSWER_BYTES,
+    Admission,
     NodeFailed,
     NodeRefused,
     NodeSilent,
@@ -176,6 +177,10 @@ class EvmNode:
             raise self._rpc.endpoints.garbage(self._index, "the receipt of another transaction")
         return receipt
 
+    async def fee(self, tx_hash: str) -> int | None:
+        """What a mined transaction burnt, in wei: gas used times its price. None without its receipt."""
+        return await self._ask(_read_fee, "eth_getTransactionReceipt", tx_hash)
+
     async def knows(self, tx_hash: str) -> bool:
         """Whether this node has a transaction in a block or in its mempool."""
         return await self._ask(lambda value: value is not None, "eth_getTransactionByHash", tx_hash)
@@ -287,11 +292,15 @@ class EvmNodes:
 
     async def every(self, ask: Callable[[EvmNode], Awaitable[T]]) -> list[T | NodeFailed | NodeRefused]:
         """The answer or the failure of each node, in their order."""
-        return await self._rpc.every(lambda index: ask(self.each[index]))
+        return await self._rpc.endpoints.every(lambda index: ask(self.each[index]))
 
     async def answers(self, ask: Callable[[EvmNode], Awaitable[T]], *, is_urgent: bool = False) -> list[T]:
         """See `Endpoints.answers`. Raises ChainAway."""
         return await self._rpc.endpoints.answers(lambda index: ask(self.each[index]), is_urgent=is_urgent)
+
+    async def admit(self, check: Callable[[EvmNode], Awaitable[Sequence[str]]]) -> Admission:
+        """See `Endpoints.admit`."""
+        return await self._rpc.endpoints.admit(lambda index: check(self.each[index]))
 
     async def close(self) -> None:
         """Close every connection."""
@@ -392,6 +401,12 @@ def _read_log(value: Any) -> EvmLog:
         read_quantity(value["logIndex"]),
         value.get("removed") is True,
     )
+
+
+def _read_fee(value: Any) -> int | None:
+    if value is None:
+        return None
+    return read_quantity(value["gasUsed"]) * read_quantity(value["effectiveGasPrice"])
 
 
 def _read_fees(value: Any) -> EvmFees:

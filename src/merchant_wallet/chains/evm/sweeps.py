@@ -9,7 +9,7 @@ Rules:
 """
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -19,7 +19,7 @@ from merchant_wallet.chains.evm import verdict as evm_verdict
 from merchant_wallet.chains.evm.chain import EvmChain
 from merchant_wallet.chains.evm.conditions import read_fees
 from merchant_wallet.chains.evm.fees import Offer, outbid, suggest_offer
-from merchant_wallet.chains.evm.node import EvmFees, EvmNodes
+from merchant_wallet.chains.evm.node import EvmFees
 from merchant_wallet.chains.evm.nonces import next_nonce
 from merchant_wallet.chains.evm.token import ask_state, require_sweepable
 from merchant_wallet.chains.evm.transactions import (
@@ -30,7 +30,7 @@ from merchant_wallet.chains.evm.transactions import (
     parse_signed,
     recover_sender,
 )
-from merchant_wallet.chains.jsonrpc import CallReverted, JsonRpc, read_quantity
+from merchant_wallet.chains.jsonrpc import CallReverted
 from merchant_wallet.chains.protocol import (
     Blocked,
     ChainAway,
@@ -43,7 +43,6 @@ from merchant_wallet.chains.protocol import (
 )
 from merchant_wallet.chains.signer import Signer
 from merchant_wallet.chains.sweeps import TOP_UP, ChainSweeper, Quote, SweepTx, sign_sweep
-from merchant_wallet.chains.transport import Endpoints
 
 _PLAIN_GAS: Final = 21_000
 # The hot wallet may be empty when the token arrives. A new holder's entry then costs 17,100 gas more.
@@ -74,14 +73,13 @@ class EvmDraft(msgspec.Struct, frozen=True):
 class EvmSweeper(ChainSweeper):
     """See `sweeps.Sweeper`."""
 
-    def __init__(self, chain: EvmChain, endpoints: Endpoints, signer: Signer) -> None:
-        """`chain` has a wallet; `endpoints` are its nodes."""
+    def __init__(self, chain: EvmChain, signer: Signer) -> None:
+        """`chain` has a wallet."""
         rules = chain.rules
         super().__init__(chain, rules.name, coin=COINS[rules.name], token=rules.currency)
         self._chain = chain
         self._rules = chain.rules
-        self._rpc = JsonRpc(endpoints)
-        self._nodes = EvmNodes(self._rpc)
+        self._nodes = chain.nodes
         self._signer = signer
 
     @property
@@ -93,11 +91,6 @@ class EvmSweeper(ChainSweeper):
     def fee_cap(self) -> int:
         """In wei."""
         return self._rules.fee_cap_wei
-
-    async def close(self) -> None:
-        """See `sweeps.Sweeper`."""
-        await super().close()
-        await self._nodes.close()
 
     async def quote(self, address: bytes, amount_units: int) -> Quote:
         """See `sweeps.Sweeper`. Raises Blocked, ChainAway."""
@@ -155,9 +148,7 @@ class EvmSweeper(ChainSweeper):
 
     async def fee_of(self, tx_hash: str) -> int | None:
         """Gas used times its price, from the first receipt that a node has. Raises ChainAway."""
-        answers = await self._rpc.every(
-            lambda node: self._rpc.ask(node, _read_fee, "eth_getTransactionReceipt", tx_hash)
-        )
+        answers = await self._nodes.every(lambda node: node.fee(tx_hash))
         fees = [fee for fee in answers if isinstance(fee, int)]
         if not fees and not any(fee is None for fee in answers):
             raise ChainAway("; ".join(map(str, answers)))
@@ -221,9 +212,3 @@ def _bounded(fees: EvmFees, min_tip: int, earlier: Sequence[EvmTransaction], mos
             text += f"; replacing its earlier transaction takes {least.max_fee} wei"
         raise Blocked(Obstacle("fee", text))
     return Offer(offer.max_priority_fee, min(offer.max_fee, most))
-
-
-def _read_fee(value: Any) -> int | None:
-    if value is None:
-        return None
-    return read_quantity(value["gasUsed"]) * read_quantity(value["effectiveGasPrice"])

@@ -131,7 +131,7 @@ class TronChain(TronReader):
         """
         raw_data, _ = parse_foreign_envelope(raw)
         said, codes, is_known = [], set(), False
-        for node in self.nodes.all:
+        for node in self.nodes.list_usable():
             try:
                 answer = await node.broadcast(raw)
                 if answer.result:

@@ -20,6 +20,7 @@ from merchant_wallet.chains.transport import (
     LARGE_ANSWER_BYTES,
     SLOW_S,
     TIMEOUT_S,
+    Admission,
     Endpoints,
     NodeFailed,
     NodeRefused,
@@ -262,6 +263,14 @@ class TronNodes:
     async def answers(self, ask: Callable[[TronNode], Awaitable[T]], *, is_urgent: bool = False) -> list[T]:
         """See `Endpoints.answers`. Raises ChainAway."""
         return await self._endpoints.answers(lambda number: ask(self.all[number]), is_urgent=is_urgent)
+
+    async def admit(self, check: Callable[[TronNode], Awaitable[Sequence[str]]]) -> Admission:
+        """See `Endpoints.admit`."""
+        return await self._endpoints.admit(lambda number: check(self.all[number]))
+
+    def list_usable(self) -> list[TronNode]:
+        """See `Endpoints.list_usable`."""
+        return [self.all[number] for number in self._endpoints.list_usable()]
 
     async def close(self) -> None:
         """Close all connections. The next request opens new ones."""

@@ -19,7 +19,7 @@ from merchant_wallet.base.chains import CHAINS, TRC20
 from merchant_wallet.chains.agreement import agree_on_block, is_known
 from merchant_wallet.chains.node_status import NodeStatus, look_at
 from merchant_wallet.chains.protocol import Block, ChainAway, ChainDisagrees, TokenTransfer
-from merchant_wallet.chains.transport import NodeFailed, ask_together
+from merchant_wallet.chains.transport import Admission, NodeFailed, ask_together
 from merchant_wallet.chains.tron.answers import Log, TransactionRecord
 from merchant_wallet.chains.tron.http import SUCCESS, TronNode, TronNodes
 from merchant_wallet.chains.tron.token import DECIMALS, TronToken
@@ -137,6 +137,10 @@ class TronReader:
         failures = [f"{TRC20}: {answer}" for answer in answers if isinstance(answer, NodeFailed)]
         wrong = [sentence for answer in select_usable(answers) for sentence in answer]
         return wrong + (failures if len(answers) - len(failures) < self.nodes.quorum else [])
+
+    async def admit_nodes(self, now_ms: Callable[[], int] = clock.now_ms) -> Admission:
+        """Use exactly the nodes that fit the rules."""
+        return await self.nodes.admit(lambda node: self._check_node(node, now_ms()))
 
     async def look_at_nodes(self) -> list[NodeStatus]:
         """How each node is (see `node_status`)."""
