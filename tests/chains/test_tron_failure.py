@@ -144,7 +144,7 @@ def test_a_node_may_write_anything_into_a_cause_and_only_text_is_kept(tron: Tron
         verdict = await tron.judge(PAYOUT, signed)
         assert isinstance(verdict, ProvenUnpaid)
         assert verdict.cause.isprintable()
-        assert "no   energy" in verdict.cause
+        assert "no energy" in verdict.cause
         assert len(verdict.cause) < 300
 
     tron.play(steps())

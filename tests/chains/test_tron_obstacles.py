@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from devnet.tron_costs import BANDWIDTH_SUN, ENERGY_SUN, NEW_HOLDER_ENERGY
+from devnet.tron_costs import BANDWIDTH_SUN, ENERGY_SUN, FREE_BYTES, NEW_HOLDER_ENERGY, Usage
 from tests.chains.tron_faults import both, talk
 from tests.chains.tron_scene import ORDER_UNITS, OTHER, RECIPIENT, WALLET_UNITS, TronScene, payout_of
 
@@ -101,6 +101,8 @@ async def may_build(tron: TronScene, *pending: bytes | None) -> bool:
 def test_the_wallet_needs_trx_for_what_is_on_its_way_and_for_no_more(tron: TronScene) -> None:
     one_sun = NEW_HOLDER_ENERGY * ENERGY_SUN * 12 // 10 + BANDWIDTH_SUN * 345
     coins = tron.network.fake.coins
+    tron.network.fake.energy_factor = 0
+    tron.network.fake.usage[tron.wallet] = Usage(tron.network.fake.head.time_ms, free_bytes=FREE_BYTES)
 
     async def steps() -> None:
         other = payout_of(2, OTHER)
@@ -113,7 +115,7 @@ def test_the_wallet_needs_trx_for_what_is_on_its_way_and_for_no_more(tron: TronS
         coins[tron.wallet] = one_sun
         assert await may_build(tron)
         # What is in a block has burnt its TRX already.
-        coins[tron.wallet] = one_sun + NEW_HOLDER_ENERGY * ENERGY_SUN
+        coins[tron.wallet] = one_sun + NEW_HOLDER_ENERGY * ENERGY_SUN + BANDWIDTH_SUN * 345
         await tron.chain.broadcast(first.raw)
         assert not await may_build(tron, first.raw)
         tron.network.mine()
@@ -126,6 +128,7 @@ def test_the_wallet_needs_trx_for_what_is_on_its_way_and_for_no_more(tron: TronS
 
 
 def test_energy_for_one_payout_pays_one_and_bytes_are_free_once_a_day(tron: TronScene) -> None:
+    tron.network.fake.energy_factor = 0
     energy = NEW_HOLDER_ENERGY * 12 // 10
     owned = {"EnergyLimit": energy, "freeNetLimit": 600, "freeNetUsed": 0}
 
@@ -144,7 +147,7 @@ def test_energy_for_one_payout_pays_one_and_bytes_are_free_once_a_day(tron: Tron
         assert not await may_build(tron)
         coins[tron.wallet] = BANDWIDTH_SUN * 345
         assert await may_build(tron)
-        coins[tron.wallet] = 5_000_000
+        coins[tron.wallet] = 4_000_000
         assert await may_build(tron)
         assert not await may_build(tron, None)
         owned.update(EnergyLimit=2 * energy, NetLimit=2 * 345)

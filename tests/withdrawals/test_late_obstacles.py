@@ -37,15 +37,15 @@ class FailingChain(EvmLikeFake):
         return await super().judge(payout, signed)
 
 
-@pytest.mark.parametrize("action", ["judge", "broadcast"])
 @pytest.mark.parametrize(
-    ("error", "obstacle"),
+    ("action", "error", "obstacle"),
     [
-        (BLOCKED, ("node", APART)),
-        (UNPAYABLE, ("fault", str(UNPAYABLE))),
-        (NO_FINAL, ("node", "n.example: finalized block not found (-32000)")),
+        ("judge", BLOCKED, ("node", APART)),
+        ("broadcast", BLOCKED, ("node", APART)),
+        ("judge", UNPAYABLE, ("fault", str(UNPAYABLE))),
+        ("broadcast", UNPAYABLE, ("fault", str(UNPAYABLE))),
+        ("judge", NO_FINAL, ("node", "n.example: finalized block not found (-32000)")),
     ],
-    ids=["blocked", "unpayable", "no final block"],
 )
 def test_an_order_waits_with_its_late_obstacle_and_is_paid_once_it_is_gone(
     in_shop: "InShop", action: str, error: Exception, obstacle: tuple[str, str]

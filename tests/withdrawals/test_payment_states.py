@@ -265,14 +265,18 @@ ERRORS: dict[str, tuple[Exception, Event, dict[Action, Event]]] = {
 
 def test_an_error_is_one_event() -> None:
     cases = [(name, action) for name in ERRORS for action in Action]
-    found = {(name, action): read_error(action, ERRORS[name][0]) for name, action in cases}
+    found = {(name, action): read_error(action, ERRORS[name][0], has_nonces=True) for name, action in cases}
     assert found == {(name, action): ERRORS[name][2].get(action, ERRORS[name][1]) for name, action in cases}
 
 
 @each_row("state", ACTIONS)
 @each_row("error", [row[0] for row in ERRORS.values()], ids=list(ERRORS))
 def test_every_error_of_an_action_is_a_step_of_its_state(state: State, error: Exception) -> None:
-    step(state, read_error(ACTIONS[state], error))
+    step(state, read_error(ACTIONS[state], error, has_nonces=True))
+
+
+def test_without_nonces_nothing_that_was_refused_is_signed_again() -> None:
+    assert read_error(Action.SEND, ERRORS["node refused"][0], has_nonces=False) is Event.FAILED
 
 
 @each_row("state", ACTIONS)

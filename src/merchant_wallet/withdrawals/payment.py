@@ -186,7 +186,7 @@ class Payment:
             if action is Action.RELEASE and self._error is not None:
                 error.add_note(f"The reservation was being released after {self._error!r}.")
             self._error = error
-            return read_error(action, error)
+            return read_error(action, error, has_nonces=self._chain.has_nonces)
 
     async def _check_payable(self) -> Event:
         await reservations.refuse_own(await self._worker_connection.get(), self._payout.transfer.recipient)

@@ -267,14 +267,15 @@ def read_verdict(verdict: Verdict, *, is_exact: bool, has_nonces: bool) -> Event
     return Event.STUCK if verdict.stuck and has_nonces else Event.PENDING
 
 
-def read_error(action: Action, error: Exception) -> Event:
+def read_error(action: Action, error: Exception, *, has_nonces: bool) -> Event:
     """The event that an error of an action is. Every state with the action has a step for it."""
     # Elsewhere a signed transfer may still count, so the error proves nothing about the order.
     if action in (Action.CHECK_PAYABLE, Action.RESERVE, Action.SIGN) and isinstance(error, Unpayable):
         return Event.UNPAYABLE
     if isinstance(error, Blocked):
         return Event.BLOCKED
-    if action is Action.SEND and isinstance(error, NodeRefused):
+    # What was refused may still count. Only the same nonce makes sure that its replacement counts alone.
+    if action is Action.SEND and has_nonces and isinstance(error, NodeRefused):
         return Event.REFUSED
     # A chain asks the signer last, so any other error comes before that.
     if action is Action.SIGN and isinstance(error, SignerAway | TimeoutError):
