@@ -2,6 +2,7 @@
 
 import re
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, LiteralString
 
@@ -10,6 +11,7 @@ from tests.cli.conftest import Wallet
 from tests.cli.test_deposits import hold, watch_only
 from tests.waits import BLOCKED_BY
 
+from merchant_wallet import cli
 from merchant_wallet.base.db import connect_sync
 
 WHY = ("--reason", "contract of 3 March")
@@ -259,6 +261,45 @@ def test_an_approval_at_the_terminal_waits_as_the_operators_do(terminal: Termina
         "made its secret"
     )
     assert terminal.of("cy").ask("withdrawals", "approve", order)["approvals"]["given"] == 1
+
+
+def test_person_whose_account_is_disabled_changes_nothing_at_the_terminal(terminal: Terminal) -> None:
+    wallet = terminal.of("root")
+    wallet.open_merchant()
+    wallet.ask("merchant", "set", "Shop", "--approval-limit", "500")
+    wallet.tamper("update operator set status = 'disabled' where name = 'ann'")
+    number = last_entry(wallet)["auditNo"]
+    ann = terminal.of("Ann")
+    commands: tuple[tuple[str, ...], ...] = (
+        ("merchant", "set", "Shop", "--approval-limit", "400"),
+        ("merchant", "set", "Shop", "--approval-limit", "600", *WHY),
+        ("merchant", "suspend", "Shop"),
+        ("merchant", "roll-key", "Shop", "1"),
+        ("callbacks", "pause", "Shop"),
+        ("wallets", "freeze", "TRC20", "--reason", "odd balances"),
+        ("rates", "set", "USDT:KFB", "7.1"),
+        ("operator", "end-sessions", "ann"),
+    )
+    for command in commands:
+        assert "Your account was disabled" in ann.refuse(*command), command
+    assert last_entry(wallet)["auditNo"] == number
+    assert wallet.ask("merchant", "show", "Shop")["approvalLimit"] == "500"
+
+
+def test_all_acts_of_the_terminal_are_recorded_with_their_right() -> None:
+    """`session.author` reads the right again. What uses another way is named here, with its reason."""
+    others = {
+        "session.py": "makes the author",
+        "archive.py": "the files are written",
+        "backups.py": "the back-up is made",
+        "finance.py": "the month is prepared, which decides nothing",
+        "keys.py": "the keystore has its keys, perhaps before there was a database",
+        "sweep.py": "the sweeps are open; who asked for it was held",
+    }
+    ways = ("Author(", ".afterwards", "records.append", "audit.append")
+    folder = Path(str(cli.__file__)).parent
+    found = {path.name for path in folder.glob("*.py") if any(way in path.read_text() for way in ways)}
+    assert found == set(others)
 
 
 def test_a_reason_is_kept_also_where_one_person_is_enough(terminal: Terminal) -> None:

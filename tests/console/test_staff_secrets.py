@@ -68,6 +68,24 @@ def test_key_that_staff_makes_takes_two_and_neither_approves_an_order_that_it_co
     assert till.approvers(order) == (None, f"operator:{cy.name}")
 
 
+def test_who_made_an_account_of_the_merchants_people_approves_no_order_that_it_could_have_signed(
+    people: People, till: Till
+) -> None:
+    merchant_id = till.shop.merchant_id
+    ann, ben, cy = people.signed_in("owner"), people.signed_in("owner"), people.signed_in("operator")
+    mei = people.signed_in("merchant", merchant_id)
+    typed = {"name": f"desk-{ann.name}", "role": "merchant", "merchant": str(merchant_id), "reason": WHY}
+    accepted = accept(ben, proposal_of(ann.post("/console/operators/new", typed)))
+    assert f"{typed['name']} can sign in now" in read_text(accepted.text)
+    order = till.order("100")
+    for person in (ann, ben):
+        assert MUST_WAIT in approve(person, order)
+    told = "The platform's staff gave a person access as one of your people"
+    assert told in read_text(mei.page("/console/inbox?show=all"))
+    approve(cy, order)
+    assert till.approvers(order) == (None, f"operator:{cy.name}")
+
+
 def test_who_rolled_a_secret_approves_again_after_a_day_and_other_merchants_at_once(
     platform: Platform, people: People, till: Till, clock: Clock
 ) -> None:

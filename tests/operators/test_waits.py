@@ -8,7 +8,7 @@ from merchant_wallet.merchants.keys import Keyring
 from merchant_wallet.operators import access, authentication, records, totp
 from merchant_wallet.operators.authentication import Passed
 from merchant_wallet.operators.records import Connection
-from merchant_wallet.operators.waits import ENROLLED, RESET, ROLE, begin_wait, read_eligible_ms
+from merchant_wallet.operators.waits import ENROLLED, RESET, ROLE, Delays, begin_wait, read_eligible_ms
 
 pytestmark = pytest.mark.anyio
 
@@ -40,7 +40,9 @@ async def test_whoever_gains_rights_waits_and_whoever_loses_them_does_not(
 ) -> None:
     await add(conn, "ann", "owner")
     bob = await add(conn, "bob", before)
-    await access.set_role(conn, Author("cli:ann", "test", NOW_MS), bob, after, None, wait_ms=WAIT_MS)
+    await access.set_role(
+        conn, Author("cli:ann", "test", NOW_MS), bob, after, None, delays=Delays(WAIT_MS, WAIT_MS)
+    )
     assert await read_waits(conn) == ([("bob", ROLE, NOW_MS + WAIT_MS)] if waits else [])
 
 

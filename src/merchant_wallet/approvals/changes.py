@@ -299,7 +299,7 @@ def _author_of(change: ProposedChange, person: Person, at_ms: int) -> Author:
     """Who carries a proposal out: the person who accepts it."""
     facts = {
         "proposalNo": change.proposal_no,
-        "proposedBy": change.proposed_by,
+        audit.PROPOSED_BY: change.proposed_by,
         "reason": change.reason,
     }
     return Author(person.actor, person.source, at_ms, facts)

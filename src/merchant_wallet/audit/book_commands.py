@@ -10,10 +10,12 @@ from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
 
 import msgspec
+import psycopg
 
 from merchant_wallet.audit.records import Author, Connection, Hold, hold_nothing
 from merchant_wallet.base.codes import Refusal, Refused
 from merchant_wallet.book.commands import Adjust, Approve, Cancel, Command, Refund, WithdrawFees
+from merchant_wallet.book.errors import CommitUnknown
 from merchant_wallet.book.outcomes import Outcome, read_audited_fields
 
 Submit = Callable[[int, Command], Awaitable[Outcome]]
@@ -57,7 +59,8 @@ async def ask_book(
     """Have a book carry a command out. Returns the outcome once it is committed and recorded.
 
     `act` is for the sandbox, whose acts have names of their own. `check` looks at what else is needed, in the
-    transaction that waits for the book. It raises Refused. What it writes is undone if the book refuses.
+    transaction that waits for the book. It raises Refused. What it writes is undone if the book refuses, and
+    stays if nobody knows what the book has done.
 
     Raises Refused if the book refuses, and what `submit` and the author's `hold` raise. Must not be called in
     a transaction.
@@ -65,21 +68,35 @@ async def ask_book(
     action, subject = name_act(merchant_id, command) if act is None else act
     asked: dict[str, Any] = msgspec.to_builtins(command)
     await author.record(home, f"{action}.asked", subject, merchant_id, after=asked)
-    done = author.afterwards
+    done, outcome = author.afterwards, None
     try:
         async with home.transaction():
             await author.hold(home)
             await check(home)
-            outcome = await submit(merchant_id, command)
+            outcome = await _submit(submit, merchant_id, command)
             if isinstance(outcome, Refusal):
                 raise Refused(outcome)
-            told = {"done": True, **read_audited_fields(outcome), **_describe_repeat(outcome)}
-            await done.later().record(home, action, subject, merchant_id, after=told)
+            if not isinstance(outcome, CommitUnknown):
+                told = {"done": True, **read_audited_fields(outcome), **_describe_repeat(outcome)}
+                await done.later().record(home, action, subject, merchant_id, after=told)
     except Refused as refused:
         told = {"refused": refused.refusal.code, "reason": refused.refusal.msg}
         await done.later().record(home, f"{action}.refused", subject, merchant_id, after=told)
         raise
+    except psycopg.OperationalError:
+        if not isinstance(outcome, CommitUnknown):
+            raise
+        # Home is away as well.
+    if isinstance(outcome, CommitUnknown):
+        raise outcome
     return outcome
+
+
+async def _submit(submit: Submit, merchant_id: int, command: Command) -> Outcome | CommitUnknown:
+    try:
+        return await submit(merchant_id, command)
+    except CommitUnknown as unknown:
+        return unknown
 
 
 def _describe_repeat(outcome: Outcome) -> dict[str, bool]:

@@ -41,6 +41,9 @@ MAX_SOURCE: Final = 64
 FORMER_ACTIONS: Final[Mapping[str, str]] = {"deposit.release": "deposits.release"}
 """Actions that are written under another name today. Entries keep the name that they were hashed with."""
 
+PROPOSED_BY: Final = "proposedBy"
+"""The fact of an author who accepted a proposal: who made it."""
+
 UNKNOWN: Final = "unknown"
 """The source of a person whose address is not known."""
 
@@ -99,6 +102,12 @@ class Author(msgspec.Struct, frozen=True):
     def later(self) -> "Author":
         """The same author, at the present time."""
         return msgspec.structs.replace(self, at_ms=self.clock())
+
+    @property
+    def people(self) -> tuple[str, ...]:
+        """Who decided: the author, and before it the proposer of what the author has accepted."""
+        proposer = self.facts.get(PROPOSED_BY)
+        return (self.actor,) if proposer is None else (proposer, self.actor)
 
     async def held(self, conn: Connection) -> "Author":
         """Hold the author's right until the transaction ends. Gives the author. Raises what `hold` raises."""

@@ -259,7 +259,7 @@ async def _archive(
             cell, tools.folder, merchant_id, before_ms, checkpointed, tools.sign, now_ms(), show
         )
         for month in closed.months:
-            await _record(tools, "archive.write", month)
+            await _record(tools, "archive.write", month, is_done=True)
         if closed.reason is not None:
             outcome.left.append({"merchantId": merchant_id, "reason": closed.reason})
         for month in await list_months(cell, merchant_id):
@@ -287,11 +287,12 @@ async def _remove(
     await remove_rows(cell, month, show)
 
 
-async def _record(tools: Tools, action: str, month: "ArchivedMonth") -> None:
+async def _record(tools: Tools, action: str, month: "ArchivedMonth", *, is_done: bool = False) -> None:
+    author = tools.session.author()
     told = {"entries": month.entries, "lastId": month.last_id, "digest": month.digest.hex()}
     subject = f"archive of {month.month}"
     async with tools.session.conn.transaction():
-        await tools.session.author().record(
+        await (author.afterwards if is_done else author).record(
             tools.session.conn, action, subject, month.merchant_id, after=told
         )
 

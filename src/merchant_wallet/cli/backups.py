@@ -361,4 +361,4 @@ def _list_missing(settings: "Settings") -> list[str]:
 
 
 async def _record(session: Session, action: str, name: str) -> None:
-    await session.author().record(session.conn, action, f"backup {name}", after={"name": name})
+    await session.author().afterwards.record(session.conn, action, f"backup {name}", after={"name": name})

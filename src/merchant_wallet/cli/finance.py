@@ -141,7 +141,7 @@ def prepare(month: MonthArgument, data: DataOption = None, as_json: JsonOption =
                 made = await months.prepare(databases, period, now_ms(), actor=find_actor())
             except months.NotReady as cause:
                 raise Failure(str(cause)) from None
-        await session.author().record(
+        await session.author().afterwards.record(
             session.conn, "month.prepare", f"month {period.name}", after={"digest": made.digest.hex()}
         )
         return describe_month(made)

@@ -247,7 +247,11 @@ def _record_if_possible(settings: Settings, action: str, subject: str, after: di
         find_database(settings)
     except Failure:
         return False
-    run(settings.data, lambda session: session.author().record(session.conn, action, subject, after=after))
+
+    async def act(session: Session) -> None:
+        await session.author().afterwards.record(session.conn, action, subject, after=after)
+
+    run(settings.data, act)
     return True
 
 

@@ -67,9 +67,9 @@ def create(
 
     async def act(session: Session) -> "dict[str, Any] | ProposedChange":
         from merchant_wallet.base.clock import now_ms
-        from merchant_wallet.operators import access, records
+        from merchant_wallet.operators import access, records, waits
 
-        merchant_id, wait_ms = await _find_merchant(session, merchant), session.settings.operator_wait_ms
+        merchant_id = await _find_merchant(session, merchant)
         facts, subject = access.describe_creation(role, merchant_id), access.format_subject(name)
         async with session.conn.transaction():
             if session.settings.needs_two_people:
@@ -87,7 +87,7 @@ def create(
                 role,
                 password=password,
                 merchant_id=merchant_id,
-                wait_ms=wait_ms,
+                delays=waits.read_delays(session.settings),
             )
         return _describe_new(new, password)
 
@@ -155,7 +155,7 @@ def reset(
     password = _read_password() if password_stdin else None
 
     async def act(session: Session) -> "dict[str, Any] | ProposedChange":
-        from merchant_wallet.operators import access, records
+        from merchant_wallet.operators import access, records, waits
 
         found = await records.show(session.conn, name)
         async with session.conn.transaction():
@@ -163,10 +163,10 @@ def reset(
             made = await _propose(session, access.RESET, operator, access.describe_reset(operator), reason)
             if made is not None:
                 return _without_password(made, password)
-            wait_ms = session.settings.operator_wait_ms
+            delays = waits.read_delays(session.settings)
             author = session.author(describe_lone_change(session, reason))
             new = await access.reset(
-                session.conn, author, operator.operator_id, password=password, wait_ms=wait_ms
+                session.conn, author, operator.operator_id, password=password, delays=delays
             )
         return _describe_new(new, password)
 
@@ -208,7 +208,7 @@ def enable(
     """
 
     async def act(session: Session) -> "dict[str, Any] | ProposedChange":
-        from merchant_wallet.operators import access, records
+        from merchant_wallet.operators import access, records, waits
 
         async def judge(found: "Operator") -> "ProposedChange | dict[str, Any]":
             if found.status == records.ACTIVE:
@@ -218,7 +218,8 @@ def enable(
             return describe_lone_change(session, reason) if made is None else made
 
         async def change(conn: "Connection", author: "Author", operator_id: int) -> "Operator":
-            return await access.enable(conn, author, operator_id, wait_ms=session.settings.operator_wait_ms)
+            delays = waits.read_delays(session.settings)
+            return await access.enable(conn, author, operator_id, delays=delays)
 
         return await _change_or_propose(session, name, change, judge)
 
@@ -247,6 +248,7 @@ def set_role(
     async def act(session: Session) -> "dict[str, Any] | ProposedChange":
         from merchant_wallet.operators import access
         from merchant_wallet.operators.roles import gains_rights
+        from merchant_wallet.operators.waits import read_delays
 
         merchant_id = await _find_merchant(session, merchant)
 
@@ -258,8 +260,8 @@ def set_role(
             return describe_lone_change(session, reason) if made is None else made
 
         async def change(conn: "Connection", author: "Author", operator_id: int) -> "Operator":
-            wait_ms = session.settings.operator_wait_ms
-            return await access.set_role(conn, author, operator_id, role, merchant_id, wait_ms=wait_ms)
+            delays = read_delays(session.settings)
+            return await access.set_role(conn, author, operator_id, role, merchant_id, delays=delays)
 
         return await _change_or_propose(session, name, change, judge)
 

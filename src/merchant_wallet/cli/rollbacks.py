@@ -11,7 +11,7 @@ from merchant_wallet.base.counted import count_of
 from merchant_wallet.cli import terminal
 from merchant_wallet.cli.failures import CANNOT_RUN, Failure
 from merchant_wallet.cli.options import DataOption, JsonOption
-from merchant_wallet.cli.session import SOURCE, Session, find_actor, run
+from merchant_wallet.cli.session import Session, run
 
 if TYPE_CHECKING:
     from merchant_wallet.audit.checkpointing.acceptance import Accepted
@@ -194,7 +194,6 @@ async def _accept(
     from merchant_wallet.audit.checkpointing.keys import open_or_create_signer
     from merchant_wallet.audit.rollback.signer_record import RecordUnreadable
     from merchant_wallet.base.cells import Databases
-    from merchant_wallet.base.clock import now_ms
     from merchant_wallet.book.archive.files import ArchiveFolder
     from merchant_wallet.book.checkpoint_keys import OLD_KEY
     from merchant_wallet.book.checkpoints import list_checkpointed
@@ -213,7 +212,11 @@ async def _accept(
         _find_record(settings, given, freeze_open),
         partial(places.find_evidence, directory=session.cells),
     )
-    request = AcceptanceRequest(find_actor(), reason, SOURCE, now_ms())
+    author = session.author()
+    async with session.conn.transaction():
+        # The acceptance has transactions of its own, over all cells.
+        await author.hold(session.conn)
+    request = AcceptanceRequest(author.actor, reason, author.source, author.at_ms)
     signer = open_or_create_signer(settings, old_key) if new_key else None
     by = Auditor(request.actor, request.source)
     means = home_restoration.Means(

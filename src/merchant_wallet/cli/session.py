@@ -228,11 +228,18 @@ class Session:
         return await store.find(self.conn, text)
 
     def author(self, facts: Mapping[str, Any] | None = None) -> "Author":
-        """The person at the terminal, now. `facts` are stored beside what is changed, such as the reason."""
+        """The person at the terminal, now. `facts` are stored beside what is changed, such as the reason.
+
+        A person whose operator's account is disabled changes nothing. Whoever disables it now waits until the
+        change is committed.
+        """
+        from merchant_wallet.approvals.decisions import Person
+        from merchant_wallet.approvals.standing import hold_of
         from merchant_wallet.audit.records import Author
         from merchant_wallet.base.clock import now_ms
 
-        return Author(find_actor(), SOURCE, now_ms(), facts or {})
+        actor, at_ms = find_actor(), now_ms()
+        return Author(actor, SOURCE, at_ms, facts or {}, hold=hold_of(Person(actor, SOURCE), at_ms))
 
     async def ask(self, merchant_id: int, command: "Command", check: "Hold | None" = None) -> "Outcome":
         """Have a book carry a command out, and give the outcome once it is committed and recorded.
@@ -242,21 +249,13 @@ class Session:
         """
         from functools import partial
 
-        import msgspec
-
-        from merchant_wallet.approvals.decisions import Person
-        from merchant_wallet.approvals.standing import hold_of
         from merchant_wallet.audit.book_commands import ask_book
         from merchant_wallet.audit.records import hold_nothing
         from merchant_wallet.base.clock import now_ms
 
         base = await self.open_base()
         await self._open_nonce_days(merchant_id, now_ms())
-        submit = partial(self._submit, base)
-        author = self.author()
-        hold = hold_of(Person(author.actor, author.source), author.at_ms)
-        # Whoever disables this person's account now waits until the book has answered.
-        author = msgspec.structs.replace(author, hold=hold)
+        submit, author = partial(self._submit, base), self.author()
         return await ask_book(author, self.conn, submit, merchant_id, command, check=check or hold_nothing)
 
     async def _open_nonce_days(self, merchant_id: int, now_ms: int) -> None:

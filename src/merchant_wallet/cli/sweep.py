@@ -276,7 +276,7 @@ async def _open(
     await session.author().record(session.conn, f"{action}.asked", subject, after=asked)
     opened = await worker.open(chain, planned_sweeps, policy, find_actor())
     run_facts = describe_run(opened, again=again)
-    await session.author().record(session.conn, action, subject, after=run_facts)
+    await session.author().afterwards.record(session.conn, action, subject, after=run_facts)
     return opened
 
 

@@ -264,19 +264,13 @@ async def _approve(session: Session, named: Named) -> dict[str, Any]:
     async with session.cell(merchant_id) as cell:
         found = await books.show_withdrawal(cell, merchant_id, named.order_id)
 
-    async def check(conn: "AsyncConnection") -> None:
-        if found is not None:
-            await order_approvals.count_approval(
-                conn,
-                actor,
-                found.order.amount_units,
-                at_ms=now_ms(),
-                limit_units=session.settings.approval_day_limit,
-            )
-
+    if found is None:
+        raise Failure(f"Merchant {merchant_id} has no order {named.order_id}.")
+    limit_units = session.settings.approval_day_limit
+    count = order_approvals.make_count(actor, found.order, at_ms=now_ms(), limit_units=limit_units)
     eligible_ms = await order_approvals.read_eligible_ms(session.conn, actor, merchant_id)
     command = Approve(named.order_id, actor, eligible_ms)
-    await session.ask(merchant_id, command, check)
+    await session.ask(merchant_id, command, count)
     return await _read(session, merchant_id, named.order_id)
 
 

@@ -24,6 +24,7 @@ from merchant_wallet.merchants.store import MerchantUnknown
 from merchant_wallet.operators import access, records, sessions
 from merchant_wallet.operators.records import NewOperator, OperatorRefused, OperatorUnknown
 from merchant_wallet.operators.roles import Operator, Right, Role, gains_rights
+from merchant_wallet.operators.waits import Delays, read_delays
 from merchant_wallet.reporting.paging import split_page
 from merchant_wallet.web.languages import N_
 
@@ -83,7 +84,7 @@ async def create(request: ConsoleRequest, conn: Connection) -> Response:
             return _show_form(request, refused)
     try:
         made = await access.create(
-            conn, request.author, name, role, merchant_id=merchant_id, wait_ms=_wait_ms(request)
+            conn, request.author, name, role, merchant_id=merchant_id, delays=_delays(request)
         )
     except OperatorRefused:
         # Everything was checked above, except that somebody else takes the name at the same moment.
@@ -128,9 +129,7 @@ async def _change_role(
         if _needs_two(request) and gains_rights(before.role, before.merchant_id, role, merchant_id):
             facts = access.describe_new_role(before, role, merchant_id)
             return await _propose(request, conn, access.SET_ROLE, before.name, facts, before.merchant_id)
-        await access.set_role(
-            conn, _author(request), operator_id, role, merchant_id, wait_ms=_wait_ms(request)
-        )
+        await access.set_role(conn, _author(request), operator_id, role, merchant_id, delays=_delays(request))
     return None
 
 
@@ -164,7 +163,7 @@ async def _change_status(
         if disables:
             await access.disable(conn, request.author, operator_id)
         else:
-            await access.enable(conn, _author(request), operator_id, wait_ms=_wait_ms(request))
+            await access.enable(conn, _author(request), operator_id, delays=_delays(request))
     return None
 
 
@@ -178,7 +177,7 @@ async def reset(request: ConsoleRequest, conn: Connection) -> Response:
                 facts = access.describe_reset(before)
                 proposed = await _propose(request, conn, access.RESET, before.name, facts, before.merchant_id)
                 return proposal_forms.redirect_to(request, proposed)
-            made = await access.reset(conn, _author(request), before.operator_id, wait_ms=_wait_ms(request))
+            made = await access.reset(conn, _author(request), before.operator_id, delays=_delays(request))
     except Unproposed as unproposed:
         return await _show_unproposed(request, conn, found, unproposed)
     return show_password(request, made, N_("{name} has a new password"))
@@ -201,8 +200,8 @@ def _author(request: ConsoleRequest) -> Author:
     return request.author.with_facts(proposal_forms.read_reason(request))
 
 
-def _wait_ms(request: ConsoleRequest) -> int:
-    return request.context.settings.operator_wait_ms
+def _delays(request: ConsoleRequest) -> Delays:
+    return read_delays(request.context.settings)
 
 
 async def _propose(

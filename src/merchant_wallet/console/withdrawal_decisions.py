@@ -155,7 +155,9 @@ async def _decide_one(request: ConsoleRequest, conn: Connection, order: OrderLin
         eligible_ms = await order_approvals.read_eligible_ms(conn, request.actor, order.merchant_id)
     command = _command(request, order, what, eligible_ms)
     submit = partial(request.context.submit, request_id=request.request_id)
-    check = partial(_count, request, order) if what == APPROVE else hold_nothing
+    limit_units = request.context.settings.approval_day_limit
+    count = order_approvals.make_count(request.actor, order, at_ms=request.at_ms, limit_units=limit_units)
+    check = count if what == APPROVE else hold_nothing
     try:
         outcome = await ask_book(request.author, conn, submit, order.merchant_id, command, check=check)
     except Refused as refused:
@@ -172,14 +174,6 @@ async def _decide_one(request: ConsoleRequest, conn: Connection, order: OrderLin
     if outcome.approved_ms is None:
         return Decided(order, flash.GOOD, FIRST_OF_TWO)
     return await _describe_approved(request, conn, order)
-
-
-async def _count(request: ConsoleRequest, order: OrderLine, conn: Connection) -> None:
-    """Count an approval in the user's sum of the day. Raises Refused above the limit."""
-    limit_units = request.context.settings.approval_day_limit
-    await order_approvals.count_approval(
-        conn, request.actor, order.amount_units, at_ms=request.at_ms, limit_units=limit_units
-    )
 
 
 async def _describe_approved(request: ConsoleRequest, conn: Connection, order: OrderLine) -> Decided:

@@ -51,7 +51,7 @@ async def create(
             conn, keyring, name, seed=seed, at_ms=author.at_ms, settings=settings, cell_id=cell_id
         )
         number = made.merchant.merchant_id
-        await staff_secrets.note_author(conn, author, number, FIRST_KEY, secret_wait_ms)
+        await staff_secrets.note(conn, author, number, FIRST_KEY, secret_wait_ms)
         facts = {"name": made.merchant.name, "currencyMode": currency_mode}
         await author.record(conn, CREATE, format_subject(number), number, after=facts)
     return made
@@ -103,7 +103,7 @@ async def rotate_secret(
     """Add a second live secret, and return it. Raises SecretRefused, MerchantUnknown."""
     async with conn.transaction():
         secret = await store.rotate_secret(conn, keyring, merchant_id, at_ms=author.at_ms)
-        await staff_secrets.note_author(conn, author, merchant_id, FIRST_KEY, secret_wait_ms)
+        await staff_secrets.note(conn, author, merchant_id, FIRST_KEY, secret_wait_ms)
         subject = format_subject(merchant_id)
         await author.record(conn, ROTATE_SECRET, subject, merchant_id, after={"rotated": True})
     return secret

@@ -73,7 +73,7 @@ async def add_key(
             # The merchant is locked now, so nobody changes its other keys meanwhile.
             keys = await app_keys.list_keys(conn, merchant_id, author.at_ms)
             check_new_key(limits, [key for key in keys if key.key_no != key_no])
-        await staff_secrets.note_author(conn, author, merchant_id, key_no, secret_wait_ms)
+        await staff_secrets.note(conn, author, merchant_id, key_no, secret_wait_ms)
         await _record(conn, author, ADD, merchant_id, key_no, after={"name": name, **limits.show()})
     return made
 
@@ -108,7 +108,7 @@ async def roll_key(
         made = await app_keys.roll_key(
             conn, keyring, merchant_id, key_no, overlap_ms=overlap_ms, at_ms=author.at_ms
         )
-        await staff_secrets.note_author(conn, author, merchant_id, key_no, secret_wait_ms)
+        await staff_secrets.note(conn, author, merchant_id, key_no, secret_wait_ms)
         await _record(conn, author, ROLL, merchant_id, key_no, after={"overlapMs": overlap_ms})
     return made
 

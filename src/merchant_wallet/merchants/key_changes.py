@@ -13,7 +13,7 @@ from typing import Final
 
 from merchant_wallet.approvals.changes import Applied, ChangeRefused, Facts, Kind, ProposedChange
 from merchant_wallet.audit.records import Author
-from merchant_wallet.merchants import app_keys, key_acts, staff_secrets, store
+from merchant_wallet.merchants import app_keys, key_acts, store
 from merchant_wallet.merchants.app_keys import AppKey, KeyRefused
 from merchant_wallet.merchants.key_acts import ADD, SET, KeyTooWide
 from merchant_wallet.merchants.key_limits import (
@@ -95,14 +95,6 @@ def _make_new_kind(keyring: Keyring, *, sandbox: bool, secret_wait_ms: int) -> K
             )
         except (KeyRefused, KeyTooWide) as refused:
             raise ChangeRefused(str(refused)) from None
-        await staff_secrets.note(
-            conn,
-            change.proposed_by,
-            change.merchant_id,
-            made.key.key_no,
-            at_ms=author.at_ms,
-            wait_ms=secret_wait_ms,
-        )
         return Applied(shown=made)
 
     return Kind(ADD, read, apply)

@@ -1,9 +1,11 @@
-"""Who of the platform's people made a key or a secret of a merchant.
+"""Who of the platform's people made a key or a secret of a merchant, or an account of its people.
 
 Rules:
 - It is noted in the transaction that makes the secret. Rows are never changed.
-- Who made one could order in the merchant's name. So that person's approvals of this merchant's orders do not
-  count for a time (see `operators.order_approvals`).
+- Who made one could order in the merchant's name: an account of the merchant's people makes keys. So that
+  person's approvals of this merchant's orders do not count for a time (see `operators.order_approvals`).
+- The person does not wait if nobody else could approve. Whoever was disabled or got another role a short time
+  ago counts as somebody else: one person alone may disable the others.
 - A merchant's own people are not meant: they approve nothing.
 """
 
@@ -15,25 +17,14 @@ from merchant_wallet.base.db import Queries
 from merchant_wallet.merchants.store import Connection
 
 QUERIES: Final = Queries(Path(__file__).with_name("staff_secrets.sql"))
+ACCOUNT: Final = 0
+"""Instead of a key's number: somebody got access to an account of the merchant's people."""
 _MERCHANT: Final = "merchant:"
 
 
-async def note_author(conn: Connection, author: Author, merchant_id: int, key_no: int, wait_ms: int) -> None:
-    """`note` that the author made a secret."""
-    await note(conn, author.actor, merchant_id, key_no, at_ms=author.at_ms, wait_ms=wait_ms)
-
-
-async def note(
-    conn: Connection, actor: str, merchant_id: int, key_no: int, *, at_ms: int, wait_ms: int
-) -> None:
-    """Note that this person made a secret. The person's approvals do not count for `wait_ms`."""
-    if actor.startswith(_MERCHANT):
-        return
-    values = {
-        "actor": actor,
-        "merchant_id": merchant_id,
-        "key_no": key_no,
-        "at_ms": at_ms,
-        "wait_ms": wait_ms,
-    }
-    await conn.execute(QUERIES["note"].text, values)
+async def note(conn: Connection, author: Author, merchant_id: int, key_no: int, wait_ms: int) -> None:
+    """Note who made a secret: the author, and who proposed it. Their approvals do not count for `wait_ms`."""
+    values = {"merchant_id": merchant_id, "key_no": key_no, "at_ms": author.at_ms, "wait_ms": wait_ms}
+    for actor in author.people:
+        if not actor.startswith(_MERCHANT):
+            await conn.execute(QUERIES["note"].text, {**values, "actor": actor})

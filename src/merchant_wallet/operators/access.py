@@ -4,6 +4,7 @@ Rules:
 - A change and its entry in the audit log are one transaction, whichever door it comes from. The entry is of
   the operator's merchant, so that the merchant sees what was done to its people.
 - After what gives access or more rights the operator's approvals do not count for a time; see `waits`.
+- Who gives a person access to a merchant could order in its name, and is noted; see `staff_secrets`.
 - To disable an operator, to end sessions and to remove rights takes one person.
 - If accepting a proposal generates a password, it is shown once, to the person who accepted.
 """
@@ -14,9 +15,11 @@ from typing import Final
 
 from merchant_wallet.approvals.changes import Applied, ChangeRefused, Facts, Kind, ProposedChange
 from merchant_wallet.audit.records import Author
+from merchant_wallet.merchants import staff_secrets
 from merchant_wallet.operators import records, sessions, waits
 from merchant_wallet.operators.records import Connection, NewOperator, OperatorRefused, OperatorUnknown
 from merchant_wallet.operators.roles import Operator, gains_rights
+from merchant_wallet.operators.waits import Delays
 
 CREATE: Final = "operator.create"
 RESET: Final = "operator.reset"
@@ -35,13 +38,13 @@ async def create(
     *,
     password: str | None = None,
     merchant_id: int | None = None,
-    wait_ms: int,
+    delays: Delays,
 ) -> NewOperator:
     """Create an operator whose approvals do not count yet. Raises what `records.create` raises."""
     at_ms = author.at_ms
     async with conn.transaction():
         made = await records.create(conn, name, role, password=password, merchant_id=merchant_id, at_ms=at_ms)
-        await waits.begin_wait(conn, made.operator.operator_id, waits.CREATED, at_ms=at_ms, wait_ms=wait_ms)
+        await _begin_wait(conn, author, made.operator, waits.CREATED, delays)
         await record_creation(conn, author, made.operator)
     return made
 
@@ -55,25 +58,25 @@ async def record_creation(conn: Connection, author: Author, operator: Operator) 
 
 
 async def reset(
-    conn: Connection, author: Author, operator_id: int, *, password: str | None = None, wait_ms: int
+    conn: Connection, author: Author, operator_id: int, *, password: str | None = None, delays: Delays
 ) -> NewOperator:
     """Set a new password and require a new second factor. Raises what `records.reset` raises."""
     async with conn.transaction():
         was, author = await _begin(conn, author, operator_id)
         made = await records.reset(conn, operator_id, password=password)
-        await waits.begin_wait(conn, operator_id, waits.RESET, at_ms=author.at_ms, wait_ms=wait_ms)
+        await _begin_wait(conn, author, was, waits.RESET, delays)
         before, after = describe_reset(was)
         await _record(conn, author, RESET, was, before, after)
     return made
 
 
-async def enable(conn: Connection, author: Author, operator_id: int, *, wait_ms: int) -> Operator:
+async def enable(conn: Connection, author: Author, operator_id: int, *, delays: Delays) -> Operator:
     """Enable a disabled operator. Raises OperatorUnknown."""
     async with conn.transaction():
         was, author = await _begin(conn, author, operator_id)
         enabled = await records.enable(conn, operator_id)
         if was.status != records.ACTIVE:
-            await waits.begin_wait(conn, operator_id, waits.ENABLED, at_ms=author.at_ms, wait_ms=wait_ms)
+            await _begin_wait(conn, author, enabled, waits.ENABLED, delays)
         await _record(conn, author, ENABLE, was, describe_status(was), describe_status(enabled))
     return enabled
 
@@ -88,7 +91,7 @@ async def disable(conn: Connection, author: Author, operator_id: int) -> Operato
 
 
 async def set_role(
-    conn: Connection, author: Author, operator_id: int, role: str, merchant_id: int | None, *, wait_ms: int
+    conn: Connection, author: Author, operator_id: int, role: str, merchant_id: int | None, *, delays: Delays
 ) -> Operator:
     """Change the role. If it has more rights, approvals do not count for a time. Raises what
     `records.set_role` raises.
@@ -97,7 +100,7 @@ async def set_role(
         was, author = await _begin(conn, author, operator_id)
         changed = await records.set_role(conn, operator_id, role, merchant_id)
         if gains_rights(was.role, was.merchant_id, role, merchant_id):
-            await waits.begin_wait(conn, operator_id, waits.ROLE, at_ms=author.at_ms, wait_ms=wait_ms)
+            await _begin_wait(conn, author, changed, waits.ROLE, delays)
         # Of the merchant whose book the operator may look into from now on, else of the one before.
         about = was if changed.merchant_id is None else changed
         await _record(conn, author, SET_ROLE, about, describe_role(was), describe_role(changed))
@@ -118,6 +121,16 @@ async def end_sessions(
 async def _begin(conn: Connection, author: Author, operator_id: int) -> tuple[Operator, Author]:
     """Lock an operator, and hold the author's right before the change: it may be of the own account."""
     return await records.lock(conn, operator_id), await author.held(conn)
+
+
+async def _begin_wait(
+    conn: Connection, author: Author, operator: Operator, cause: str, delays: Delays
+) -> None:
+    """The operator's approvals do not count for a time. Who gave access to a merchant is noted."""
+    at_ms, merchant_id = author.at_ms, operator.merchant_id
+    await waits.begin_wait(conn, operator.operator_id, cause, at_ms=at_ms, wait_ms=delays.operator_ms)
+    if merchant_id is not None:
+        await staff_secrets.note(conn, author, merchant_id, staff_secrets.ACCOUNT, delays.giver_ms)
 
 
 async def _record(
@@ -163,13 +176,13 @@ def describe_new_role(operator: Operator, role: str, merchant_id: int | None) ->
     return describe_role(operator), {"role": role, "merchantId": merchant_id}
 
 
-def make_kinds(wait_ms: int) -> Mapping[str, Kind]:
-    """The kinds of proposals about operators. Afterwards approvals do not count for `wait_ms`."""
+def make_kinds(delays: Delays) -> Mapping[str, Kind]:
+    """The kinds of proposals about operators. Afterwards approvals do not count for these delays."""
     return {
-        CREATE: Kind(CREATE, _read_creation, partial(_apply_creation, wait_ms)),
-        RESET: Kind(RESET, _read_reset, partial(_apply_reset, wait_ms)),
-        ENABLE: Kind(ENABLE, _read_status, partial(_apply_enabling, wait_ms)),
-        SET_ROLE: Kind(SET_ROLE, _read_role, partial(_apply_role, wait_ms)),
+        CREATE: Kind(CREATE, _read_creation, partial(_apply_creation, delays)),
+        RESET: Kind(RESET, _read_reset, partial(_apply_reset, delays)),
+        ENABLE: Kind(ENABLE, _read_status, partial(_apply_enabling, delays)),
+        SET_ROLE: Kind(SET_ROLE, _read_role, partial(_apply_role, delays)),
     }
 
 
@@ -177,12 +190,12 @@ async def _read_creation(conn: Connection, change: ProposedChange) -> Facts:
     return {"exists": await records.find(conn, _read_operator_name(change)) is not None}
 
 
-async def _apply_creation(wait_ms: int, conn: Connection, change: ProposedChange, author: Author) -> Applied:
+async def _apply_creation(
+    delays: Delays, conn: Connection, change: ProposedChange, author: Author
+) -> Applied:
     name, after = _read_operator_name(change), change.after
     try:
-        made = await create(
-            conn, author, name, after["role"], merchant_id=after["merchantId"], wait_ms=wait_ms
-        )
+        made = await create(conn, author, name, after["role"], merchant_id=after["merchantId"], delays=delays)
     except OperatorRefused as refused:
         raise ChangeRefused(str(refused)) from None
     return Applied(shown=made)
@@ -192,18 +205,20 @@ async def _read_reset(conn: Connection, change: ProposedChange) -> Facts:
     return describe_reset(await _hold(conn, change))[0]
 
 
-async def _apply_reset(wait_ms: int, conn: Connection, change: ProposedChange, author: Author) -> Applied:
+async def _apply_reset(delays: Delays, conn: Connection, change: ProposedChange, author: Author) -> Applied:
     found = await _hold(conn, change)
-    return Applied(shown=await reset(conn, author, found.operator_id, wait_ms=wait_ms))
+    return Applied(shown=await reset(conn, author, found.operator_id, delays=delays))
 
 
 async def _read_status(conn: Connection, change: ProposedChange) -> Facts:
     return describe_status(await _hold(conn, change))
 
 
-async def _apply_enabling(wait_ms: int, conn: Connection, change: ProposedChange, author: Author) -> Applied:
+async def _apply_enabling(
+    delays: Delays, conn: Connection, change: ProposedChange, author: Author
+) -> Applied:
     found = await _hold(conn, change)
-    await enable(conn, author, found.operator_id, wait_ms=wait_ms)
+    await enable(conn, author, found.operator_id, delays=delays)
     return Applied()
 
 
@@ -211,10 +226,10 @@ async def _read_role(conn: Connection, change: ProposedChange) -> Facts:
     return describe_role(await _hold(conn, change))
 
 
-async def _apply_role(wait_ms: int, conn: Connection, change: ProposedChange, author: Author) -> Applied:
+async def _apply_role(delays: Delays, conn: Connection, change: ProposedChange, author: Author) -> Applied:
     found, after = await _hold(conn, change), change.after
     try:
-        await set_role(conn, author, found.operator_id, after["role"], after["merchantId"], wait_ms=wait_ms)
+        await set_role(conn, author, found.operator_id, after["role"], after["merchantId"], delays=delays)
     except OperatorRefused as refused:
         raise ChangeRefused(str(refused)) from None
     return Applied()

@@ -6,15 +6,18 @@ Rules:
   hold to it as to `waits`.
 - It does not hold while the platform has no other active owner or operator: nobody else could approve.
 - One person approves at most a given sum on a UTC day, over all merchants. The sum is counted in the
-  transaction that waits for the book, so what the book refuses does not count.
+  transaction that waits for the book. What the book refuses does not count, nor an order that was approved
+  before. What the book may have done counts.
 """
 
 from pathlib import Path
 from typing import Final
 
+from merchant_wallet.audit.records import Hold
 from merchant_wallet.base.codes import Refusal, Refused
 from merchant_wallet.base.db import Queries
 from merchant_wallet.book.outcomes import OrderRefusal
+from merchant_wallet.book.rules.approvals import Approvable
 from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.operators.records import Connection
 
@@ -34,15 +37,20 @@ async def read_eligible_ms(conn: Connection, actor: str, merchant_id: int) -> in
     return 0 if row is None else int(row[0])
 
 
-async def count_approval(
-    conn: Connection, actor: str, amount_units: int, *, at_ms: int, limit_units: int | None
-) -> None:
-    """Count an approval, in the transaction that waits for the book. Raises Refused above the day's limit."""
-    if limit_units is None:
-        return
+def make_count(actor: str, order: Approvable, *, at_ms: int, limit_units: int | None) -> Hold:
+    """What counts an approval, in the transaction that waits for the book.
+
+    `order` is as it was before. It raises Refused above the day's limit.
+    """
     day = at_ms // DAY_MS
-    values = {"actor": actor, "day": day, "units": amount_units, "kept_day": day - KEPT_DAYS}
-    row = await (await conn.execute(QUERIES["count_approval"].text, values)).fetchone()
-    assert row is not None, "an upsert that returns"
-    if row[0] > limit_units:
-        raise Refused(DAY_LIMIT)
+    values = {"actor": actor, "day": day, "units": order.amount_units, "kept_day": day - KEPT_DAYS}
+
+    async def count(conn: Connection) -> None:
+        if limit_units is None or order.approved_by is not None:
+            return
+        row = await (await conn.execute(QUERIES["count_approval"].text, values)).fetchone()
+        assert row is not None, "an upsert that returns"
+        if row[0] > limit_units:
+            raise Refused(DAY_LIMIT)
+
+    return count

@@ -17,8 +17,9 @@ Who applies the wait:
 """
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
+from merchant_wallet.base.settings import Settings
 from merchant_wallet.book.actors import person_of
 from merchant_wallet.operators.records import QUERIES, Connection
 from merchant_wallet.operators.roles import Right, list_roles
@@ -28,6 +29,20 @@ RESET: Final = "reset"
 ENABLED: Final = "enabled"
 ROLE: Final = "role"
 ENROLLED: Final = "enrolled"
+
+
+class Delays(NamedTuple):
+    """For how long approvals do not count: an operator's after it got access, and those of who gave access to
+    a merchant.
+    """
+
+    operator_ms: int
+    giver_ms: int
+
+
+def read_delays(settings: Settings) -> Delays:
+    """The delays of a platform."""
+    return Delays(settings.operator_wait_ms, settings.secret_wait_ms)
 
 
 async def begin_wait(conn: Connection, operator_id: int, cause: str, *, at_ms: int, wait_ms: int) -> None:

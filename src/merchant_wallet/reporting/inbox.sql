@@ -151,7 +151,7 @@ select f.merchant_id, f.subject, f.day, f.failures, coalesce(s.failures, 0) as s
  order by since_ms limit %(limit)s::int;
 
 -- name: list_staff_secrets
--- Secrets of a merchant that the platform's people made since a time: each once, though two people make a key.
+-- Secrets of a merchant, and access to it, that the platform's people made since a time: each once, though two people make it.
 select key_no, made_ms from staff_secret
  where merchant_id = %(merchant_id)s::bigint and made_ms >= %(since_ms)s::bigint
  group by key_no, made_ms order by made_ms, key_no limit %(limit)s::int;

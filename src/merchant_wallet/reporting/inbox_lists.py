@@ -14,6 +14,7 @@ from merchant_wallet.approvals.changes import ProposedChange
 from merchant_wallet.base.currencies import USDT
 from merchant_wallet.base.db import Queries
 from merchant_wallet.book.state import DAY_MS
+from merchant_wallet.merchants import staff_secrets
 from merchant_wallet.operators.roles import Right
 from merchant_wallet.reporting.inbox import MAX_ITEMS, Asked, Item
 from merchant_wallet.reporting.paging import Row, fetch
@@ -36,6 +37,7 @@ COMPARED_AGAIN_MS: Final = 900_000
 """By default a comparison that failed is made again within this time."""
 OF_SCREENING: Final = ("screening", "payout_rule", "payout_hours")
 """Obstacles that a person releases, which have a kind of their own, or that pass by themselves."""
+ACCOUNT: Final = "account"
 STAFF_SECRETS_MS: Final = 7 * DAY_MS
 """A merchant's people are told so long that the platform's people made a secret."""
 LEAST_FAILURES: Final = 10
@@ -281,7 +283,7 @@ async def list_failed_sign_ins(asked: Asked) -> list[Item]:
 
 
 async def list_staff_secrets(asked: Asked) -> list[Item]:
-    """Keys and secrets of a merchant that the platform's people made within a week, for its own people."""
+    """Secrets of a merchant, and access to it, that staff made within a week, for its own people."""
     values = {
         "merchant_id": asked.merchant_id,
         "since_ms": asked.at_ms - STAFF_SECRETS_MS,
@@ -292,6 +294,7 @@ async def list_staff_secrets(asked: Asked) -> list[Item]:
             f"{row['key_no']}-{row['made_ms']}",
             row["made_ms"],
             {"number": str(row["key_no"]), "merchant": str(asked.merchant_id)},
+            form=ACCOUNT if row["key_no"] == staff_secrets.ACCOUNT else "",
             merchant_id=asked.merchant_id,
         )
         for row in await fetch(asked.home, QUERIES["list_staff_secrets"].text, values)

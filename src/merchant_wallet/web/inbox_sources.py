@@ -202,8 +202,11 @@ SOURCES: Final[tuple[Source, ...]] = (
     Source(
         "secret",
         N_("Secrets that the platform's staff made"),
-        {"": N_("The platform's staff made a secret of key {number}")},
-        "/console/merchants/{merchant}/keys/{number}",
+        {
+            "": N_("The platform's staff made a secret of key {number}"),
+            inbox_lists.ACCOUNT: N_("The platform's staff gave a person access as one of your people"),
+        },
+        "/console/merchants/{merchant}/keys",
         Right.CHANGE_SECRET,
         inbox_lists.list_staff_secrets,
         own_right=Right.CHANGE_SECRET,

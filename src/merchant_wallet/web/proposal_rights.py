@@ -23,6 +23,7 @@ from merchant_wallet.merchants import two_person_changes as merchant_changes
 from merchant_wallet.merchants.keys import Keyring
 from merchant_wallet.operators import access
 from merchant_wallet.operators.roles import Right
+from merchant_wallet.operators.waits import read_delays
 from merchant_wallet.reporting.finance import closing
 from merchant_wallet.screening import decisions as screening_decisions
 from merchant_wallet.sub_users import audit_log as sub_user_log
@@ -74,6 +75,6 @@ def list_acceptable_kinds(settings: Settings, keyring: Keyring) -> Mapping[str, 
         **treasury_changes.make_kinds(),
         **closing.make_kinds(),
         **cold_changes.make_kinds({code: chain.token for code, chain in settings.chains.items()}),
-        **access.make_kinds(settings.operator_wait_ms),
+        **access.make_kinds(read_delays(settings)),
     }
     return {name: AcceptableKind(kind, RIGHTS[name]) for name, kind in kinds.items()}
