@@ -182,8 +182,17 @@ def test_key_for_a_merchant_is_made_by_two_who_both_wait_before_they_approve_its
     assert done["appSecret"] not in str(wallet.ask("audit", "show", "--merchant", "Shop"))
     rows = wallet.read("select person, key_no, eligible_ms - made_ms from staff_secret order by person")
     assert rows == [("bob", 2, 86_400_000), ("root", 2, 86_400_000)]
-    wallet.ask("merchant", "roll-key", "Shop", "2", "--overlap", "0")
-    assert wallet.read("select count(*) from staff_secret where person = 'root'") == [(2,)]
+    for command in (("roll-key", "Shop", "2", "--overlap", "0"), ("rotate-secret", "Shop")):
+        assert "--reason" in terminal.of("root").refuse("merchant", *command)
+        proposed = wallet.ask("merchant", *command, *WHY)
+        assert (proposed["before"]["rolled"], proposed["after"]["rolled"]) == (False, True)
+        rolled = terminal.of("bob").ask("proposals", "accept", proposed["proposalNo"])
+        assert len(rolled["appSecret"]) == 32
+    assert "still works" in terminal.of("root").refuse("merchant", "rotate-secret", "Shop", *WHY)
+    assert wallet.read("select person, count(*)::int from staff_secret group by person order by person") == [
+        ("bob", 3),
+        ("root", 3),
+    ]
 
 
 def test_suspended_merchant_is_resumed_by_two(terminal: Terminal) -> None:
@@ -274,7 +283,7 @@ def test_person_whose_account_is_disabled_changes_nothing_at_the_terminal(termin
         ("merchant", "set", "Shop", "--approval-limit", "400"),
         ("merchant", "set", "Shop", "--approval-limit", "600", *WHY),
         ("merchant", "suspend", "Shop"),
-        ("merchant", "roll-key", "Shop", "1"),
+        ("merchant", "roll-key", "Shop", "1", *WHY),
         ("callbacks", "pause", "Shop"),
         ("wallets", "freeze", "TRC20", "--reason", "odd balances"),
         ("rates", "set", "USDT:KFB", "7.1"),

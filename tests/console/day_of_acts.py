@@ -380,7 +380,9 @@ DAY: Final = (
 """A day of work, with each of these acts."""
 PROPOSED: Final = RIGHTS.keys() | {"rate.remove"}
 """The acts that need two people here."""
-PREPARING: Final = frozenset(("merchant.suspend", "operator.disable", "wallet.freeze"))
+PREPARING: Final = frozenset(
+    ("merchant.suspend", "merchant.retire_secret", "operator.disable", "wallet.freeze")
+)
 """The acts that those need before them."""
 WITH_REASON: Final = (
     *(
@@ -392,6 +394,7 @@ WITH_REASON: Final = (
         "operator create",
         "operator reset",
     ),
+    *("merchant roll-key", "merchant rotate-secret"),
     *("operator enable", "operator set-role", "wallets", "screening re", "deposits", "reconcile"),
     *("cold wallet", "cold limits", "cold move", "finance", "merchant add-key", "sub-users set"),
 )

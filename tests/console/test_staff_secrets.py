@@ -89,14 +89,18 @@ def test_who_made_an_account_of_the_merchants_people_approves_no_order_that_it_c
 def test_who_rolled_a_secret_approves_again_after_a_day_and_other_merchants_at_once(
     platform: Platform, people: People, till: Till, clock: Clock
 ) -> None:
-    people.signed_in("operator")
-    ann = people.signed_in("operator")
+    ann, ben = people.signed_in("operator"), people.signed_in("operator")
     other = Till(platform, platform.open_merchant(approval_limit="50", withdraw_fee_rate="0"))
     other.shop.fund("USDT", "500")
-    rolled = ann.post(f"/console/merchants/{till.shop.merchant_id}/keys/1/roll", {"overlap": "604800000"})
-    assert rolled.status_code == 200
+    first = f"/console/merchants/{till.shop.merchant_id}/keys/1"
+    alone = ann.post(f"{first}/roll", {"overlap": "0"})
+    assert (alone.status_code, "needs your reason" in read_text(alone.text)) == (422, True)
+    accepted = accept(ben, proposal_of(ann.post(f"{first}/roll", {"overlap": "604800000", "reason": WHY})))
+    assert shown_client(till.shop, accepted.text).do("getMerchantBalance")
+    assert "End the older secret" in read_text(ann.page(first))
     order = till.order("60")
-    assert MUST_WAIT in approve(ann, order)
+    for person in (ann, ben):
+        assert MUST_WAIT in approve(person, order)
     approve(ann, elsewhere := other.order("60"))
     assert other.approvers(elsewhere) == (None, f"operator:{ann.name}")
     clock.advance(DAY_MS)
@@ -110,15 +114,16 @@ def test_merchants_people_read_of_secrets_that_staff_made_and_not_of_their_own(
     people: People, till: Till, clock: Clock
 ) -> None:
     merchant_id = till.shop.merchant_id
-    people.signed_in("operator")
-    ann, mei = people.signed_in("operator"), people.signed_in("merchant", merchant_id)
+    ann, ben = people.signed_in("operator"), people.signed_in("operator")
+    mei = people.signed_in("merchant", merchant_id)
     told = "The platform's staff made a secret of key 1"
     clock.advance(5 * DAY_MS)
     mei.platform.operate(lambda conn: ensure_nonce_partitions(conn, clock() // DAY_MS))
-    ann, mei = people.again(ann), people.again(mei)
+    ann, ben, mei = people.again(ann), people.again(ben), people.again(mei)
     mei.post(f"/console/merchants/{merchant_id}/keys/1/roll", {"overlap": "0"})
     assert told not in read_text(mei.page("/console/inbox"))
-    ann.post(f"/console/merchants/{merchant_id}/keys/1/roll", {"overlap": "0"})
+    roll = {"overlap": "0", "reason": WHY}
+    accept(ben, proposal_of(ann.post(f"/console/merchants/{merchant_id}/keys/1/roll", roll)))
     page = read_text(people.again(mei).page("/console/inbox?show=all"))
     assert told in page
     assert ann.name not in page

@@ -79,34 +79,70 @@ def resume(
 
 
 @app.command("rotate-secret")
-def rotate_secret(merchant: MerchantArgument, data: DataOption = None, as_json: JsonOption = False) -> None:
+def rotate_secret(
+    merchant: MerchantArgument,
+    reason: ProposalReasonOption = None,
+    data: DataOption = None,
+    as_json: JsonOption = False,
+) -> None:
     """Create a second secret and print it once. The first one works until you retire it.
+
+    Outside the sandbox it is only proposed: give a --reason. Who accepts it sees the secret.
 
     \b
     Examples:
       merchant-wallet merchant rotate-secret Shop
+      merchant-wallet merchant rotate-secret Shop --reason "their laptop was stolen"
       merchant-wallet merchant retire-secret Shop     (once the merchant signs with the new one)
     """
 
-    async def act(session: Session) -> dict[str, Any]:
+    async def act(session: Session) -> "dict[str, Any] | ProposedChange":
         from merchant_wallet.merchants import acts, store
+        from merchant_wallet.merchants.app_keys import FIRST_KEY
 
         found = await session.find(merchant)
         keyring = (await session.open_base()).keyring
         # Raises WrongMasterKey: a secret sealed with another key could never be opened by the service.
         await store.load(session.conn, keyring, found.merchant_id)
-        secret = await acts.rotate_secret(
-            session.conn,
-            keyring,
-            session.author(),
-            found.merchant_id,
-            secret_wait_ms=session.settings.secret_wait_ms,
-        )
+        async with session.conn.transaction():
+            subject = acts.format_subject(found.merchant_id)
+            at = found.merchant_id, FIRST_KEY
+            proposed = await propose_secret(session, acts.ROTATE_SECRET, subject, *at, None, reason)
+            if proposed is not None:
+                return proposed
+            secret = await acts.rotate_secret(
+                session.conn,
+                keyring,
+                session.author(describe_lone_change(session, reason)),
+                found.merchant_id,
+                secret_wait_ms=session.settings.secret_wait_ms,
+            )
         await session.carry(found.merchant_id)
         return {"merchantId": found.merchant_id, "appKey": found.app_key, "appSecret": secret}
 
-    terminal.print_answer(run(data, act), as_json)
-    terminal.note(KEPT_ONCE)
+    done = run(data, act)
+    print_changed(done, as_json)
+    if isinstance(done, dict):
+        terminal.note(KEPT_ONCE)
+
+
+async def propose_secret(
+    session: Session,
+    kind: str,
+    subject: str,
+    merchant_id: int,
+    key_no: int,
+    overlap_ms: int | None,
+    reason: str | None,
+) -> "ProposedChange | None":
+    """Propose another secret of a key. None: this person may make it now. Raises KeyRefused."""
+    from merchant_wallet.base.clock import now_ms
+    from merchant_wallet.merchants import key_changes
+
+    if session.settings.needs_two_people:
+        await key_changes.check_roll(session.conn, merchant_id, key_no, now_ms())
+    facts = key_changes.describe_roll(overlap_ms)
+    return await propose(session, kind, subject, facts, reason, merchant_id=merchant_id)
 
 
 @app.command("retire-secret")

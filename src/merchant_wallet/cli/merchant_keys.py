@@ -13,7 +13,7 @@ import typer
 
 from merchant_wallet.cli import terminal
 from merchant_wallet.cli.failures import CANNOT_RUN, REFUSED, Failure
-from merchant_wallet.cli.merchant_access import KEPT_ONCE
+from merchant_wallet.cli.merchant_access import KEPT_ONCE, propose_secret
 from merchant_wallet.cli.options import DataOption, JsonOption, MerchantArgument, ProposalReasonOption
 from merchant_wallet.cli.second_person import describe_lone_change, describe_reason, print_proposed, propose
 from merchant_wallet.cli.session import Session, run
@@ -136,10 +136,13 @@ def roll_key(
         str,
         typer.Option(metavar="TIME", help="How long the old secret works on, such as 24h; 0 ends it now."),
     ] = "24h",
+    reason: ProposalReasonOption = None,
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Create a new secret for a key and print it once. The old one works for the chosen time.
+
+    Outside the sandbox it is only proposed: give a --reason. Who accepts it sees the secret.
 
     \b
     Examples:
@@ -148,25 +151,31 @@ def roll_key(
     """
     overlap_ms = _read_overlap(overlap)
 
-    async def act(session: Session) -> "NewSecret":
+    async def act(session: Session) -> "NewSecret | ProposedChange":
         from merchant_wallet.merchants import key_acts, store
 
         merchant_id = (await session.find(merchant)).merchant_id
         keyring = (await session.open_base()).keyring
         await store.load(session.conn, keyring, merchant_id)
-        made = await key_acts.roll_key(
-            session.conn,
-            keyring,
-            session.author(),
-            merchant_id,
-            key,
-            overlap_ms=overlap_ms,
-            secret_wait_ms=session.settings.secret_wait_ms,
-        )
+        async with session.conn.transaction():
+            subject = key_acts.format_subject(merchant_id, key)
+            at = merchant_id, key
+            proposed = await propose_secret(session, key_acts.ROLL, subject, *at, overlap_ms, reason)
+            if proposed is not None:
+                return proposed
+            made = await key_acts.roll_key(
+                session.conn,
+                keyring,
+                session.author(describe_lone_change(session, reason)),
+                merchant_id,
+                key,
+                overlap_ms=overlap_ms,
+                secret_wait_ms=session.settings.secret_wait_ms,
+            )
         await session.carry(merchant_id)
         return made
 
-    _print_secret(run(data, act), as_json)
+    _print_made(run(data, act), as_json)
 
 
 @app.command("revoke-key")

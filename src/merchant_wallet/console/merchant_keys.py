@@ -4,7 +4,7 @@ Rules:
 - A secret is shown once, in the answer to the request that made it.
 - A merchant's user changes the keys of its own merchant. What allows a key more is proposed, and an operator
   accepts it.
-- A key that the platform's staff adds is proposed. Who accepts it sees the secret.
+- A key that the platform's staff adds or rolls is proposed. Who accepts it sees the secret.
 """
 
 from collections.abc import Mapping
@@ -16,7 +16,14 @@ from starlette.responses import Response
 from merchant_wallet.approvals.changes import ProposedChange
 from merchant_wallet.console import flash, proposal_forms
 from merchant_wallet.console.form_state import EMPTY_FORM, FormState
-from merchant_wallet.console.merchants import ONE, load, show_secrets, url_of
+from merchant_wallet.console.merchants import (
+    ONE,
+    load,
+    makes_by_two,
+    propose_secret,
+    show_secrets,
+    url_of,
+)
 from merchant_wallet.console.proposal_forms import REASON, Unproposed
 from merchant_wallet.console.request import POST, Connection, ConsoleRequest, Page, read_id
 from merchant_wallet.merchants import acts, app_keys, key_acts, key_changes
@@ -51,6 +58,7 @@ _TOO_WIDE: Final = N_(
     " that needs a second person."
 )
 NEW_KEY: Final = N_("{name} has another key")
+NEW_SECRET: Final = N_("{name} has a new secret")
 _WRONG: Final = N_("Nothing was changed. Correct the marked fields.")
 _SAVED: Final = N_("Saved. It takes effect from the next request on.")
 _PROPOSED: Final = N_("An operator must accept what allows the key more. The rest takes effect now.")
@@ -135,25 +143,30 @@ async def change(request: ConsoleRequest, conn: Connection) -> Response:
 
 
 async def roll(request: ConsoleRequest, conn: Connection) -> Response:
-    """Add a secret to a key and show it once. The present one works for the chosen time."""
+    """Add a secret to a key and show it once, or propose it. The present one works for the chosen time."""
     merchant, key = await load(request, conn), await _find(request, conn)
     overlap = request.form.text("overlap")
     if overlap not in (str(ms) for ms, _ in OVERLAPS):
         raise HTTPException(400)
     try:
+        if makes_by_two(request):
+            proposed = await propose_secret(request, conn, key.key_no, int(overlap))
+            return proposal_forms.redirect_to(request, proposed)
         made = await key_acts.roll_key(
             conn,
             request.context.keyring,
-            request.author,
+            request.author.with_facts(proposal_forms.read_reason(request)),
             merchant.merchant_id,
             key.key_no,
             overlap_ms=int(overlap),
             secret_wait_ms=request.context.settings.secret_wait_ms,
         )
+    except Unproposed as unproposed:
+        return await _show(request, conn, merchant, key, FormState(problem=unproposed.problem))
     except KeyRefused as refused:
         return _refuse(request, refused)
     await request.cells.carry(merchant.merchant_id)
-    return show_new_secret(request, merchant, made, N_("{name} has a new secret"))
+    return show_new_secret(request, merchant, made, NEW_SECRET)
 
 
 async def end_old(request: ConsoleRequest, conn: Connection) -> Response:
@@ -195,7 +208,7 @@ async def _add(
 ) -> app_keys.NewSecret | ProposedChange:
     """Add a key. The platform's staff proposes it if two people are needed."""
     settings = request.context.settings
-    if settings.needs_two_people and request.merchant_id is None:
+    if makes_by_two(request):
         await key_changes.check_addition(conn, merchant_id, limits, request.at_ms)
         facts, subject = key_changes.describe_new(name, limits), acts.format_subject(merchant_id)
         return await proposal_forms.propose(request, conn, key_acts.ADD, subject, *facts, merchant_id)

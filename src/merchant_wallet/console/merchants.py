@@ -19,8 +19,17 @@ from merchant_wallet.console.form_state import EMPTY_FORM, FormState, refill
 from merchant_wallet.console.merchant_checklist import list_steps
 from merchant_wallet.console.proposal_forms import Unproposed
 from merchant_wallet.console.request import POST, Connection, ConsoleRequest, Page, PoolName, read_id
-from merchant_wallet.merchants import acts, records, settings, store, two_person_changes
+from merchant_wallet.merchants import (
+    acts,
+    key_acts,
+    key_changes,
+    records,
+    settings,
+    store,
+    two_person_changes,
+)
 from merchant_wallet.merchants.addresses import give_addresses
+from merchant_wallet.merchants.app_keys import FIRST_KEY, KeyRefused
 from merchant_wallet.merchants.cells import placement
 from merchant_wallet.merchants.cells.placement import PlacementRefused
 from merchant_wallet.merchants.id_ranges import RangesExhausted
@@ -93,17 +102,25 @@ async def show_merchant(request: ConsoleRequest, conn: Connection) -> Response:
 
 
 async def rotate_secret(request: ConsoleRequest, conn: Connection) -> Response:
-    """Add a second secret and show it once. The first one works until it is retired."""
+    """Add a second secret and show it once, or propose it if two people are needed.
+
+    The first one works until it is retired.
+    """
     merchant, context = await load(request, conn), request.context
     try:
+        if makes_by_two(request):
+            proposed = await propose_secret(request, conn, FIRST_KEY)
+            return proposal_forms.redirect_to(request, proposed)
         secret = await acts.rotate_secret(
             conn,
             context.keyring,
-            request.author,
+            request.author.with_facts(proposal_forms.read_reason(request)),
             merchant.merchant_id,
             secret_wait_ms=context.settings.secret_wait_ms,
         )
-    except SecretRefused:
+    except Unproposed as unproposed:
+        return await _show(request, conn, merchant, FormState(problem=unproposed.problem))
+    except (SecretRefused, KeyRefused):
         return await _show(request, conn, merchant, FormState(problem=request.translate(_TWO_SECRETS)))
     await request.cells.carry(merchant.merchant_id)
     return show_secrets(request, merchant, N_("{name} has a second secret"), [(N_("App secret"), secret)])
@@ -158,6 +175,27 @@ async def _set_status(
     author = request.author.with_facts(proposal_forms.read_reason(request))
     await (acts.suspend if suspends else acts.resume)(conn, author, merchant_id)
     return None
+
+
+def makes_by_two(request: ConsoleRequest) -> bool:
+    """Whether a secret that the user makes needs a second person: the platform's staff does."""
+    return request.context.settings.needs_two_people and request.merchant_id is None
+
+
+async def propose_secret(
+    request: ConsoleRequest, conn: Connection, key_no: int, overlap_ms: int | None = None
+) -> ProposedChange:
+    """Propose another secret of a key. Without an overlap the older one works until it is retired.
+
+    Raises Unproposed, KeyRefused.
+    """
+    merchant_id, facts = read_id(request, "merchant_id"), key_changes.describe_roll(overlap_ms)
+    kind, subject = acts.ROTATE_SECRET, acts.format_subject(merchant_id)
+    if overlap_ms is not None:
+        kind, subject = key_acts.ROLL, key_acts.format_subject(merchant_id, key_no)
+    async with conn.transaction():
+        await key_changes.check_roll(conn, merchant_id, key_no, request.at_ms)
+        return await proposal_forms.propose(request, conn, kind, subject, *facts, merchant_id)
 
 
 async def load(request: ConsoleRequest, conn: Connection) -> Merchant:
@@ -223,7 +261,7 @@ async def _show(
         book=book,
         deposits=await _list_deposits(request, conn, merchant),
         steps=await list_steps(request, conn, merchant),
-        proposed=[one for one in proposed if one.kind == acts.RESUME],
+        proposed=[one for one in proposed if one.kind in (acts.RESUME, acts.ROTATE_SECRET)],
     )
 
 

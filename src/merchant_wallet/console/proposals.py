@@ -19,7 +19,7 @@ from merchant_wallet.approvals.decisions import ProposalRefused
 from merchant_wallet.base.user_input import parse_digits
 from merchant_wallet.console import flash
 from merchant_wallet.console.form_state import EMPTY_FORM, FormState, refill
-from merchant_wallet.console.merchant_keys import NEW_KEY, show_new_secret
+from merchant_wallet.console.merchant_keys import NEW_KEY, NEW_SECRET, show_new_secret
 from merchant_wallet.console.operators import show_password
 from merchant_wallet.console.proposal_forms import (
     PROPOSALS,
@@ -31,7 +31,7 @@ from merchant_wallet.console.proposal_forms import (
 )
 from merchant_wallet.console.request import POST, Connection, ConsoleRequest, Page, read_id
 from merchant_wallet.console.tables import read_state
-from merchant_wallet.merchants import store
+from merchant_wallet.merchants import key_acts, store
 from merchant_wallet.merchants.app_keys import NewSecret
 from merchant_wallet.operators import access, records
 from merchant_wallet.operators.records import NewOperator
@@ -107,7 +107,8 @@ async def accept(request: ConsoleRequest, conn: Connection) -> Response:
     if isinstance(done.shown, NewSecret) and found.merchant_id is not None:
         merchant = await store.load(conn, request.context.keyring, found.merchant_id)
         assert merchant is not None
-        return show_new_secret(request, merchant, done.shown, NEW_KEY)
+        title = NEW_KEY if found.kind == key_acts.ADD else NEW_SECRET
+        return show_new_secret(request, merchant, done.shown, title)
     if isinstance(done.shown, NewOperator):
         return show_password(request, done.shown, MADE[found.kind])
     if done.change.state == decisions.FAILED:

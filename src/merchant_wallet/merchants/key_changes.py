@@ -1,10 +1,11 @@
-"""Changes of keys that need two people: what allows a key more, and a key that the platform's people make.
+"""Changes of keys that need two people: what allows a key more, and secrets that the platform's people make.
 
 Rules:
-- One person may limit a key, roll it and revoke it.
-- A merchant's own person may add a key. What it may do at most is in `key_acts`.
-- Who has a key's secret can order in the merchant's name. So a person of the platform proposes a new key, and
-  another one accepts it and sees the secret. The same limits hold. Both are noted as those who made it.
+- One person may limit a key, end its older secret and revoke it.
+- A merchant's own person may add and roll a key. What a new one may do at most is in `key_acts`.
+- Who has a key's secret can order in the merchant's name, without anybody's approval up to the merchant's
+  limit. So a person of the platform proposes a new key or a roll, and another one accepts it and sees the
+  secret. Both are noted as those who made it.
 """
 
 import re
@@ -13,9 +14,10 @@ from typing import Final
 
 from merchant_wallet.approvals.changes import Applied, ChangeRefused, Facts, Kind, ProposedChange
 from merchant_wallet.audit.records import Author
-from merchant_wallet.merchants import app_keys, key_acts, store
-from merchant_wallet.merchants.app_keys import AppKey, KeyRefused
-from merchant_wallet.merchants.key_acts import ADD, SET, KeyTooWide
+from merchant_wallet.merchants import acts, app_keys, key_acts, store
+from merchant_wallet.merchants.acts import ROTATE_SECRET
+from merchant_wallet.merchants.app_keys import FIRST_KEY, AppKey, KeyRefusal, KeyRefused, NewSecret
+from merchant_wallet.merchants.key_acts import ADD, ROLL, SET, KeyTooWide
 from merchant_wallet.merchants.key_limits import (
     NETWORKS_LIMIT,
     NO_LIMITS,
@@ -27,7 +29,7 @@ from merchant_wallet.merchants.key_limits import (
 )
 from merchant_wallet.merchants.keys import Keyring
 from merchant_wallet.merchants.settings import SettingRefused
-from merchant_wallet.merchants.store import Connection, MerchantUnknown
+from merchant_wallet.merchants.store import Connection, MerchantUnknown, SecretRefused
 
 _SUBJECT: Final = re.compile(r"merchant ([0-9]+) key ([0-9]+)")
 
@@ -65,11 +67,25 @@ async def check_addition(conn: Connection, merchant_id: int, limits: KeyLimits, 
     key_acts.check_new_key(limits, await app_keys.list_keys(conn, merchant_id, at_ms))
 
 
+def describe_roll(overlap_ms: int | None) -> tuple[Facts, Facts]:
+    """The proposal to add a secret to a key. Without an overlap both work until the older one is ended."""
+    overlap = {} if overlap_ms is None else {"overlapMs": overlap_ms}
+    return {"rolled": False}, {"rolled": True, **overlap}
+
+
+async def check_roll(conn: Connection, merchant_id: int, key_no: int, at_ms: int) -> None:
+    """Check that a roll of a key may be proposed. It locks the merchant. Raises KeyRefused."""
+    if (await app_keys.lock_key(conn, merchant_id, key_no, at_ms)).live_secrets > 1:
+        raise KeyRefused(KeyRefusal.TWO_SECRETS)
+
+
 def make_kinds(keyring: Keyring, *, sandbox: bool, secret_wait_ms: int) -> Mapping[str, Kind]:
     """The kinds of proposals about keys."""
     return {
         SET: _make_limits_kind(),
         ADD: _make_new_kind(keyring, sandbox=sandbox, secret_wait_ms=secret_wait_ms),
+        ROLL: _make_roll_kind(keyring, secret_wait_ms),
+        ROTATE_SECRET: _make_rotation_kind(keyring, secret_wait_ms),
     }
 
 
@@ -98,6 +114,51 @@ def _make_new_kind(keyring: Keyring, *, sandbox: bool, secret_wait_ms: int) -> K
         return Applied(shown=made)
 
     return Kind(ADD, read, apply)
+
+
+def _make_roll_kind(keyring: Keyring, secret_wait_ms: int) -> Kind:
+    async def read(conn: Connection, change: ProposedChange) -> Facts:
+        await _lock(conn, change, change.proposed_ms)
+        return describe_roll(None)[0]
+
+    async def apply(conn: Connection, change: ProposedChange, author: Author) -> Applied:
+        key = await _lock(conn, change, author.at_ms)
+        assert change.merchant_id is not None
+        try:
+            made = await key_acts.roll_key(
+                conn,
+                keyring,
+                author,
+                change.merchant_id,
+                key.key_no,
+                overlap_ms=change.after["overlapMs"],
+                secret_wait_ms=secret_wait_ms,
+            )
+        except KeyRefused as refused:
+            raise ChangeRefused(str(refused)) from None
+        return Applied(shown=made)
+
+    return Kind(ROLL, read, apply)
+
+
+def _make_rotation_kind(keyring: Keyring, secret_wait_ms: int) -> Kind:
+    async def read(conn: Connection, change: ProposedChange) -> Facts:
+        assert change.merchant_id is not None
+        await store.raise_version(conn, change.merchant_id)
+        return describe_roll(None)[0]
+
+    async def apply(conn: Connection, change: ProposedChange, author: Author) -> Applied:
+        assert change.merchant_id is not None
+        try:
+            secret = await acts.rotate_secret(
+                conn, keyring, author, change.merchant_id, secret_wait_ms=secret_wait_ms
+            )
+        except SecretRefused as refused:
+            raise ChangeRefused(str(refused)) from None
+        key = await app_keys.require_key(conn, change.merchant_id, FIRST_KEY, author.at_ms)
+        return Applied(shown=NewSecret(key, secret))
+
+    return Kind(ROTATE_SECRET, read, apply)
 
 
 def _make_limits_kind() -> Kind:

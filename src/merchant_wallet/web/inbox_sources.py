@@ -36,6 +36,8 @@ PROPOSED: Final[Mapping[str, str]] = {
     merchant_acts.SET: N_("{who} proposes other settings of a merchant"),
     merchant_acts.RESUME: N_("{who} proposes to resume a suspended merchant"),
     key_acts.ADD: N_("{who} proposes a new key of a merchant"),
+    key_acts.ROLL: N_("{who} proposes a new secret of a merchant's key"),
+    merchant_acts.ROTATE_SECRET: N_("{who} proposes a new secret of a merchant's key"),
     key_acts.SET: N_("{who} proposes other limits of a merchant's key"),
     sub_user_log.SET: N_("{who} proposes to loosen the limits of {subject}"),
     screening_decisions.RELEASE: N_("{who} proposes to release what screening holds"),
