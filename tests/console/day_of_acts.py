@@ -4,11 +4,14 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple, Protocol
 
 from tests.console.conftest import ConsoleUser
+from tests.console.money_scene import open_sweep
 from tests.console.test_deposits import arrive
 from tests.console.test_merchants import settings_form
 from tests.console.test_screening import hold
 from tests.console.test_withdrawals import Till
 
+from merchant_wallet.base.clock import now_ms
+from merchant_wallet.book.commands import Approve, Fail, TakeUp
 from merchant_wallet.merchants.records import OPERATIONS
 from merchant_wallet.screening.facts import PayoutFacts
 from merchant_wallet.web.proposal_rights import RIGHTS
@@ -69,6 +72,35 @@ def take_order(door: Door) -> None:
     door.values["order"] = door.orders.pop()
 
 
+def fail_order(door: Door) -> None:
+    take_order(door)
+    number = door.values["order"]
+    for command in (Approve(number, "cli:ann"), TakeUp(number), Fail(number, "the token refuses it")):
+        door.till.shop.ask_book(command)
+
+
+def fail_sign_ins(door: Door) -> None:
+    minute_ms, subject = now_ms() // 60_000 * 60_000, f"operator {door.values['op']}"
+    door.till.platform.rows(
+        "insert into failed_sign_in (merchant_id, minute_ms, subject, factor, source, failures, last_ms)"
+        " values (0, %s, %s, 'password', '192.0.2.1', 12, %s)",
+        *(minute_ms, subject, minute_ms),
+    )
+    door.values["day"] = minute_ms // 86_400_000
+
+
+def have_read(door: Door) -> None:
+    door.till.platform.rows(
+        "insert into chain_cursor (chain, final_number, final_hash, head_number, head_hash, moved_ms)"
+        " values ('TRC20', 5000, 'x', 5000, 'x', 1) on conflict (chain) do update set final_number = 5000,"
+        " head_number = 5000"
+    )
+
+
+def begin_sweep(door: Door) -> None:
+    door.values["sweep"] = open_sweep(door.till.platform, door.next_number().to_bytes(20, "big"))
+
+
 def freeze_payout(door: Door) -> None:
     door.till.freeze(door.values["order"])
 
@@ -123,6 +155,7 @@ FACTS: Final[Mapping[str, tuple[str, str]]] = {
     "operator.disable": ("status", "status"),
     "operator.enable": ("status", "status"),
     "operator.set_role": (ROLE, ROLE),
+    "operator.see_failures": ("", "failures day"),
     "sub_user.set": ("paused limitDebit limitDay", "paused limitDebit limitDay"),
     "sub_user.reset_pin": ("hadPin", ""),
     "callback.pause": ("", "paused"),
@@ -131,6 +164,7 @@ FACTS: Final[Mapping[str, tuple[str, str]]] = {
     "withdrawal.approve": ("", "done txnStatus approvedBy"),
     "withdrawal.thaw": ("frozen", "frozen"),
     "withdrawal.cancel": ("", "done txnStatus"),
+    "withdrawal.refund": ("", "done txnStatus approvedBy"),
     "wallet.freeze": ("", ""),
     "wallet.thaw": ("stoppedBy stops frozenMs", "stoppedBy"),
     "screening.release": (SCREENED, SCREENED),
@@ -138,6 +172,8 @@ FACTS: Final[Mapping[str, tuple[str, str]]] = {
     "screening.refuse": (SCREENED, SCREENED),
     "deposits.release": ("status block cause", "status"),
     "deposits.drop": ("status block cause", "status"),
+    "deposits.rescan": ("", "firstBlock"),
+    "sweep.end": ("", "chain address"),
     "treasury.record": ("recorded", MOVEMENT),
     "treasury.correct": ("recorded", f"{MOVEMENT} corrects"),
     "cold.address": ("coldWallet", "coldWallet"),
@@ -252,6 +288,13 @@ DAY: Final = (
         f"{OPERATOR}/role",
         {"role": "auditor", "merchant": "", "reason": WHY},
     ),
+    Step(
+        "operator.see_failures",
+        "operator seen-failures '0-operator {op}-{day}'",
+        "/console/inbox/sign-ins/seen",
+        {"merchant": "0", "subject": "operator {op}", "day": "{day}", "failures": "12"},
+        arrange=fail_sign_ins,
+    ),
     Step("sub_user.set", "sub-users set {shop} alice --pause", f"{MERCHANT}/users/{{user}}", {"do": "pause"}),
     Step(
         "sub_user.set", "sub-users set {shop} alice --resume", f"{MERCHANT}/users/{{user}}", {"do": "resume"}
@@ -294,6 +337,13 @@ DAY: Final = (
         own=True,
         arrange=take_order,
     ),
+    Step(
+        "withdrawal.refund",
+        "withdrawals refund {order}",
+        "/console/withdrawals/{order}/refund",
+        {},
+        arrange=fail_order,
+    ),
     Step("wallet.freeze", "wallets freeze ERC20", "/console/payouts/ERC20/stop", {"reason": WHY}),
     Step("wallet.thaw", "wallets thaw ERC20", "/console/payouts/ERC20/resume", {"reason": WHY}),
     Step(
@@ -330,6 +380,20 @@ DAY: Final = (
         "/console/deposits/ERC20/{tx}/0/drop",
         {"reason": WHY},
         arrange=hold_deposit,
+    ),
+    Step(
+        "deposits.rescan",
+        "deposits rescan TRC20 1",
+        "/console/safety/TRC20/rescan",
+        {"first_block": "1"},
+        arrange=have_read,
+    ),
+    Step(
+        "sweep.end",
+        "sweep end {sweep}",
+        "/console/safety/sweeps/{sweep}/end",
+        {"reason": WHY},
+        arrange=begin_sweep,
     ),
     Step(
         "treasury.record",
@@ -395,7 +459,8 @@ WITH_REASON: Final = (
         "operator reset",
     ),
     *("merchant roll-key", "merchant rotate-secret"),
-    *("operator enable", "operator set-role", "wallets", "screening re", "deposits", "reconcile"),
+    *("operator enable", "operator set-role", "wallets", "screening re", "deposits release", "deposits drop"),
+    *("reconcile", "sweep end"),
     *("cold wallet", "cold limits", "cold move", "finance", "merchant add-key", "sub-users set"),
 )
 """The commands that take a reason."""

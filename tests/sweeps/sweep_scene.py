@@ -14,6 +14,7 @@ from tests.chains.signing import SEED
 from tests.chains.tron_scene import key_of
 from tests.roles import as_worker
 
+from merchant_wallet.audit.records import Author
 from merchant_wallet.base.addresses import derive_account
 from merchant_wallet.base.cells import Databases
 from merchant_wallet.base.chains import COIN_TYPES, ERC20, TRC20
@@ -168,7 +169,8 @@ async def end(
     connection: AsyncConnection, sweepers: Mapping[str, Sweeper], sweep_id: int, reason: str = "stuck"
 ) -> None:
     """Ann ends a sweep."""
-    await end_sweep(connection, sweepers, sweep_id, actor="ann", reason=reason, now_ms=NOW_MS)
+    author = Author("cli:ann", "terminal", NOW_MS, {"reason": reason})
+    await end_sweep(connection, author, sweepers, sweep_id, actor="ann", reason=reason)
 
 
 async def open_sweep_scene(url: str, closing: AsyncExitStack) -> SweepScene:

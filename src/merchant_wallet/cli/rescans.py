@@ -19,7 +19,8 @@ async def rescan_blocks(session: Session, chain: str, first: int, last: int | No
     """Read again from a block on, up to `last` if it is named. Returns what to print."""
     from merchant_wallet.base import db
     from merchant_wallet.base.workers import WorkerConnection
-    from merchant_wallet.deposits.rescan import MAX_BLOCKS
+    from merchant_wallet.deposits import acts
+    from merchant_wallet.deposits.rescan import MAX_BLOCKS, NotReadYet
     from merchant_wallet.processes.worker import make_readers
 
     if last is not None and not first <= last < first + MAX_BLOCKS:
@@ -39,39 +40,24 @@ async def rescan_blocks(session: Session, chain: str, first: int, last: int | No
         for reader in readers.values():
             await reader.close()
         await worker_connection.close()
-    return await _rewind(session, chain, before)
-
-
-async def _rewind(session: Session, chain: str, before: "Block") -> dict[str, Any]:
-    from merchant_wallet.approvals.acts import kinds
-    from merchant_wallet.base.clock import now_ms
-    from merchant_wallet.deposits import chain_store
-
-    first = before.number + 1
-    async with session.conn.transaction():
-        if not await chain_store.rewind_cursor(session.conn, chain, before, now_ms()):
-            raise Failure(
-                f"{chain} was not read up to block {before.number} yet, so no block was skipped there."
-            )
-        subject, told = kinds.format_chain(chain), {"firstBlock": first}
-        await session.author().record(session.conn, kinds.RESCAN, subject, after=told)
-    return {"chainType": chain, "firstBlock": first}
+    try:
+        told = await acts.rewind(session.conn, session.author(), chain, before)
+    except NotReadYet:
+        raise Failure(
+            f"{chain} was not read up to block {before.number} yet, so no block was skipped there."
+        ) from None
+    return {"chainType": chain, **told}
 
 
 async def _read_range(
     session: Session, reader: "Reader", chain: str, before: "Block", last: int
 ) -> dict[str, Any]:
-    from merchant_wallet.approvals.acts import kinds
-    from merchant_wallet.base.clock import now_ms
-    from merchant_wallet.deposits import rescan
+    from merchant_wallet.deposits import acts, rescan
     from merchant_wallet.deposits.final_ranges import BlocksMissing, FinalityBroken
 
     try:
         read = await rescan.read_blocks(session.conn, reader, chain, before, last, _say_nothing)
-        async with session.conn.transaction():
-            changed = await rescan.store_blocks(session.conn, chain, read, now_ms())
-            subject, told = kinds.format_chain(chain), rescan.describe_range(read, changed)
-            await session.author().record(session.conn, kinds.RESCAN, subject, after=told)
+        told = await acts.correct_blocks(session.conn, session.author(), chain, read)
     except rescan.NotReadYet:
         raise Failure(
             f"{chain} was not read up to block {last} yet: name an earlier --last-block, or none."

@@ -191,20 +191,15 @@ def end(
 
 
 async def _end(session: Session, sweep_id: int, reason: str) -> "SweepShown":
-    from merchant_wallet.approvals.acts import kinds
-    from merchant_wallet.base.clock import now_ms
+    from merchant_wallet.cli.second_person import describe_reason
     from merchant_wallet.custody.sweeps import store
-    from merchant_wallet.custody.sweeps.manual_end import NotEnded, describe_audit, end_sweep
+    from merchant_wallet.custody.sweeps.manual_end import NotEnded, end_sweep
     from merchant_wallet.processes.sweeps import open_reading_sweepers
 
     sweepers = await open_reading_sweepers(session.settings, session.conn)
     try:
-        async with session.conn.transaction():
-            ended = await end_sweep(
-                session.conn, sweepers, sweep_id, actor=find_actor(), reason=reason, now_ms=now_ms()
-            )
-            subject, facts = describe_audit(ended, reason)
-            await session.author().record(session.conn, kinds.END_SWEEP, subject, after=facts)
+        author = session.author(describe_reason(reason))
+        await end_sweep(session.conn, author, sweepers, sweep_id, actor=author.actor, reason=reason)
     except NotEnded as error:
         raise Failure(f"Sweep {sweep_id} was not ended: {error}.") from None
     finally:

@@ -1,8 +1,10 @@
-"""What people do about held deposits: have one credited, or drop it.
+"""What people do about deposits: have a held one credited, or drop it; have blocks read again.
 
-Rules: a decision and its entry in the audit log are one transaction, or around it if the cell is apart. A
-person at the console asks a worker for it. The worker's entry has its facts from `describe_decision` too, and
-names who asked. That a release needs two people is in `two_person_changes`.
+Rules:
+- A change and its entry in the audit log are one transaction, or around it if the cell is apart.
+- A person at the console asks a worker for it. It has blocks read again by these functions. Its entry about a
+  held deposit has its facts from `describe_decision`, and names who asked.
+- That a release needs two people is in `two_person_changes`.
 """
 
 from typing import Final, NamedTuple
@@ -11,11 +13,14 @@ from merchant_wallet.approvals.acts import kinds
 from merchant_wallet.approvals.changes import Connection, Facts
 from merchant_wallet.audit.cell_changes import change_cell
 from merchant_wallet.audit.records import Author
-from merchant_wallet.deposits import deposit_store
+from merchant_wallet.chains.protocol import Block
+from merchant_wallet.deposits import chain_store, deposit_store, rescan
 from merchant_wallet.deposits.deposit_store import SeenDeposit
+from merchant_wallet.deposits.rescan import BlocksRead, NotReadYet
 
 RELEASE: Final = kinds.RELEASE_DEPOSIT
 DROP: Final = kinds.DROP_DEPOSIT
+RESCAN: Final = kinds.RESCAN
 RELEASED: Final = "pending"
 DROPPED: Final = "dropped"
 
@@ -45,6 +50,33 @@ def describe_decision(seen: SeenDeposit | None, *, is_released: bool) -> tuple[F
     """A decision as facts before and after. Pure."""
     before = None if seen is None else describe_held(seen.block, seen.cause)
     return before, {"status": RELEASED if is_released else DROPPED}
+
+
+async def correct_blocks(home: Connection, author: Author, chain: str, read: BlocksRead) -> dict[str, int]:
+    """Store blocks that were read again. Returns what was found, as facts.
+
+    Raises what `rescan.store_blocks` raises.
+    """
+    async with home.transaction():
+        changed = await rescan.store_blocks(home, chain, read, author.at_ms)
+        told = {
+            "firstBlock": read.blocks.start,
+            "lastBlock": read.blocks.stop - 1,
+            "transfers": len(read.received),
+            "changed": changed,
+        }
+        await author.record(home, RESCAN, kinds.format_chain(chain), after=told)
+    return told
+
+
+async def rewind(home: Connection, author: Author, chain: str, before: Block) -> dict[str, int]:
+    """Have the watchers read again after a block. Returns the first block, as facts. Raises NotReadYet."""
+    told = {"firstBlock": before.number + 1}
+    async with home.transaction():
+        if not await chain_store.rewind_cursor(home, chain, before, author.at_ms):
+            raise NotReadYet
+        await author.record(home, RESCAN, kinds.format_chain(chain), after=told)
+    return told
 
 
 async def decide(

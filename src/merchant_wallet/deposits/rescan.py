@@ -74,12 +74,6 @@ async def read_blocks(
     return BlocksRead(range(before.number + 1, last + 1), end, received)
 
 
-def describe_range(read: BlocksRead, changed: int) -> dict[str, int]:
-    """What was read again, and how many transfers were missing or different, as facts. Pure."""
-    first, last = read.blocks.start, read.blocks.stop - 1
-    return {"firstBlock": first, "lastBlock": last, "transfers": len(read.received), "changed": changed}
-
-
 async def store_blocks(home: AsyncConnection, chain: str, read: BlocksRead, now_ms: int) -> int:
     """Store what was read. Returns how many transfers home did not have, or had otherwise.
 

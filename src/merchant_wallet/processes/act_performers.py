@@ -33,11 +33,12 @@ from merchant_wallet.base.cells import CellClosed
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.workers import Connect, WorkerConnection
 from merchant_wallet.chains.evm.chain import EvmChain
-from merchant_wallet.chains.protocol import Block, ChainAway, ChainDisagrees
+from merchant_wallet.chains.protocol import ChainAway, ChainDisagrees
 from merchant_wallet.chains.sandbox.reader import SandboxReader
 from merchant_wallet.chains.transport import NodeFailed, NodeRefused
 from merchant_wallet.chains.tron.chain import TronReader
-from merchant_wallet.deposits import chain_store, deposit_store, rescan
+from merchant_wallet.deposits import acts as deposit_acts
+from merchant_wallet.deposits import deposit_store, rescan
 from merchant_wallet.deposits.acts import describe_decision
 from merchant_wallet.deposits.final_ranges import BlocksMissing, FinalityBroken
 from merchant_wallet.deposits.rescan import NotReadYet
@@ -60,7 +61,7 @@ OpenReaders = Callable[[Base, WorkerConnection], Mapping[str, Reader]]
 def make_performers(base: Base, connect: Connect, open_readers: OpenReaders) -> Mapping[str, Performer]:
     """Every kind of act that the workers of home carry out."""
     sweeps = SweepActs(base, connect)
-    performs: Mapping[str, Callable[[Running], Awaitable[Outcome]]] = {
+    performs: Mapping[str, Callable[[Running], Awaitable[Outcome | None]]] = {
         kinds.RECONCILE: partial(_reconcile, base, connect),
         kinds.RESCAN: partial(_rescan, base, connect, open_readers),
         kinds.RELEASE_DEPOSIT: partial(_decide_deposit, base, is_released=True),
@@ -98,7 +99,7 @@ async def _reconcile(base: Base, connect: Connect, running: Running) -> Outcome:
     return Outcome(result, {"sound": document["sound"], "chains": chains})
 
 
-async def _rescan(base: Base, connect: Connect, open_readers: OpenReaders, running: Running) -> Outcome:
+async def _rescan(base: Base, connect: Connect, open_readers: OpenReaders, running: Running) -> None:
     """Read a range of blocks again, or have the watchers read again from a block on."""
     arguments = running.act.arguments
     chain, first, last = str(arguments["chain"]), int(arguments["firstBlock"]), arguments.get("lastBlock")
@@ -110,32 +111,21 @@ async def _rescan(base: Base, connect: Connect, open_readers: OpenReaders, runni
             raise ActFailed(NO_BLOCK)
         home = await connection.get()
         if last is None:
-            if not await chain_store.rewind_cursor(home, chain, before, now_ms()):
-                raise ActFailed(NOT_READ_YET)
-            return Outcome({"firstBlock": first}, {"firstBlock": first})
-        told = await _rescan_range(home, readers[chain], running, before, int(last))
-    except (ChainAway, NodeFailed, NodeRefused) as error:
+            async with home.transaction():
+                await running.end(home, await deposit_acts.rewind(home, running.author, chain, before))
+            return
+        report = partial(running.report, "reading")
+        read = await rescan.read_blocks(home, readers[chain], chain, before, int(last), report)
+        async with home.transaction():
+            await running.end(home, await deposit_acts.correct_blocks(home, running.author, chain, read))
+    except NotReadYet:
+        raise ActFailed(NOT_READ_YET if last is None else NOT_READ_SO_FAR) from None
+    except (BlocksMissing, ChainAway, ChainDisagrees, FinalityBroken, NodeFailed, NodeRefused) as error:
         raise ActFailed(str(error)) from error
     finally:
         for reader in readers.values():
             await reader.close()
         await connection.close()
-    return Outcome(told, told)
-
-
-async def _rescan_range(
-    home: AsyncConnection, reader: Reader, running: Running, before: Block, last: int
-) -> dict[str, int]:
-    """What the blocks after `before` hold for us, and how much of it was missing or different."""
-    chain = str(running.act.arguments["chain"])
-    try:
-        read = await rescan.read_blocks(home, reader, chain, before, last, partial(running.report, "reading"))
-        changed = await rescan.store_blocks(home, chain, read, now_ms())
-    except NotReadYet:
-        raise ActFailed(NOT_READ_SO_FAR) from None
-    except (BlocksMissing, ChainDisagrees, FinalityBroken) as error:
-        raise ActFailed(str(error)) from error
-    return rescan.describe_range(read, changed)
 
 
 async def _decide_deposit(base: Base, running: Running, *, is_released: bool) -> Outcome:

@@ -9,6 +9,7 @@ Rules:
 
 import asyncio
 from collections.abc import Iterable
+from functools import partial
 from typing import Any, Final
 
 import structlog
@@ -24,7 +25,6 @@ from merchant_wallet.approvals.acts.causes import (
 from merchant_wallet.approvals.acts.worker import ActFailed, Outcome, Running
 from merchant_wallet.audit.rollback.evidence import list_evidence
 from merchant_wallet.base.addresses import format_address
-from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.config import ConfigError
 from merchant_wallet.base.workers import Connect
 from merchant_wallet.chains.protocol import ChainAway, ChainDisagrees
@@ -32,9 +32,9 @@ from merchant_wallet.chains.signer import SignerAway
 from merchant_wallet.chains.sweeps import Sweeper
 from merchant_wallet.chains.transport import NodeFailed, NodeRefused
 from merchant_wallet.custody.sweeps import store
-from merchant_wallet.custody.sweeps.manual_end import NotEnded, describe_audit, end_sweep, find_ended
+from merchant_wallet.custody.sweeps.manual_end import NotEnded, end_sweep
 from merchant_wallet.custody.sweeps.plan import SWEEP, PlannedSweep, describe_run, make_plan
-from merchant_wallet.custody.sweeps.store import Sweep, SweepShown
+from merchant_wallet.custody.sweeps.store import SweepShown
 from merchant_wallet.custody.sweeps.survey import survey
 from merchant_wallet.custody.sweeps.worker import SweepsFailed, SweepWorker
 from merchant_wallet.processes.base import Base
@@ -100,24 +100,26 @@ class SweepActs:
         finally:
             await worker.close()
 
-    async def end(self, running: Running) -> Outcome:
+    async def end(self, running: Running) -> None:
         """End a sweep that can't go on."""
-        sweep_id, reason = int(running.act.arguments["sweepId"]), running.act.reason
-        actor = running.act.asked_by
+        act, sweep_id = running.act, int(running.act.arguments["sweepId"])
         async with await self._connect() as home:
             sweepers = await open_reading_sweepers(self._base.settings, home)
-            ended: Sweep | SweepShown | None
             try:
-                ended = await end_sweep(home, sweepers, sweep_id, actor=actor, reason=reason, now_ms=now_ms())
+                await end_sweep(
+                    home,
+                    running.author,
+                    sweepers,
+                    sweep_id,
+                    actor=act.asked_by,
+                    reason=act.reason,
+                    also=partial(running.end, result={"sweepId": sweep_id}),
+                )
             except (NotEnded, ChainAway, ChainDisagrees, NodeFailed, NodeRefused) as error:
-                # A worker that died may have ended it already, and could not say so.
-                ended = await find_ended(home, sweep_id, actor=actor, reason=reason)
-                if ended is None:
-                    raise ActFailed(str(error)) from error
+                raise ActFailed(str(error)) from error
             finally:
                 for sweeper in sweepers.values():
                     await sweeper.close()
-        return Outcome({"sweepId": sweep_id}, describe_audit(ended, reason)[1])
 
     async def _run(self, home: AsyncConnection, running: Running, worker: SweepWorker, chain: str) -> Outcome:
         if await list_evidence(home):

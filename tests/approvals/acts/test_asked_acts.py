@@ -49,7 +49,7 @@ class Scene:
         return Author(person.actor, person.source, self.now_ms)
 
     def worker(
-        self, perform: Callable[[Running], Awaitable[Outcome]] | None = None, **more: Any
+        self, perform: Callable[[Running], Awaitable[Outcome | None]] | None = None, **more: Any
     ) -> ActWorker:
         """A worker that notes what it carries out."""
 
@@ -213,6 +213,35 @@ def test_who_has_an_old_claim_ends_nothing(in_scene: InScene) -> None:
         ended = await scene.show(act.act_no)
         assert (ended.result, ended.fence, scene.done) == ({"moved": 3}, 2, [act.act_no])
         assert await scene.log() == [("operator:ann", "sweep.run.asked"), ("worker", "sweep.run")]
+
+    in_scene(scenario)
+
+
+def test_act_that_records_itself_is_ended_and_recorded_with_its_change_or_not_at_all(
+    in_scene: InScene,
+) -> None:
+    async def scenario(scene: Scene) -> None:
+        act, is_free = (await scene.ask()).act, asyncio.Event()
+
+        async def change(running: Running) -> None:
+            if running.act.fence == 1:
+                await is_free.wait()
+            async with await connect(as_worker(scene.url)) as home, home.transaction():
+                await running.author.record(home, KIND, "chain TRC20", after={"fence": running.act.fence})
+                await running.end(home, {"moved": running.act.fence})
+
+        slow = scene.worker(change)
+        await slow.begin_waiting()
+        scene.now_ms += 2 * MINUTE_MS
+        await scene.work(scene.worker(change))
+        is_free.set()
+        await slow.finish_under_way()
+        await slow.close()
+        ended = await scene.show(act.act_no)
+        assert (ended.state, ended.result) == ("done", {"moved": 2})
+        assert await scene.log() == [("operator:ann", "sweep.run.asked"), ("worker", "sweep.run")]
+        told = (await list_entries(scene.web, limit=1))[0].after or {}
+        assert (told["fence"], told["askedBy"], told["actNo"]) == (2, "operator:ann", act.act_no)
 
     in_scene(scenario)
 

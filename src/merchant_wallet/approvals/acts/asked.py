@@ -171,13 +171,18 @@ async def record_outcome(
 ) -> None:
     """The audit entry of an act that has ended, in the transaction that ended it."""
     action = act.kind if act.state == DONE else f"{act.kind}.{act.state}"
+    author = author_of(act, at_ms)
+    await author.record(conn, action, _name_subject(act), act.merchant_id, before=before, after=told)
+
+
+def author_of(act: AskedAct, at_ms: int) -> Author:
+    """The worker that carries an act out. Its entries name who asked, why, and on which proposal. Pure."""
     facts: dict[str, Any] = {"actNo": act.act_no, "askedBy": act.asked_by}
     if act.reason:
         facts[REASON] = act.reason
     if PROPOSAL_NO in act.arguments:
         facts[PROPOSAL_NO] = act.arguments[PROPOSAL_NO]
-    author = Author(WORKER, WORKER, at_ms, facts)
-    await author.record(conn, action, _name_subject(act), act.merchant_id, before=before, after=told)
+    return Author(WORKER, WORKER, at_ms, facts)
 
 
 WORKER: Final = "worker"

@@ -64,6 +64,10 @@ returning a.act_no, a.kind, a.subject, a.merchant_id, a.arguments, a.reason, a.a
 update asked_act set claimed_until_ms = %(until_ms)s::bigint, progress = coalesce(%(progress)s::text, progress)
  where act_no = %(act_no)s::bigint and fence = %(fence)s::int and state = 'running';
 
+-- name: lock_claim
+-- Whether the worker still has the newest claim, and keeps it until the transaction ends.
+select 1 from asked_act where act_no = %(act_no)s::bigint and fence = %(fence)s::int and state = 'running' for update;
+
 -- name: give_back
 -- The worker stops: another may take the act at once, but not long after.
 update asked_act

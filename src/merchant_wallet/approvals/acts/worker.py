@@ -6,7 +6,8 @@ Rules:
   lapsed. So each act must be safe to begin again, or say that it is not (`is_repeatable`).
 - An act that was begun `MAX_CLAIMS` times fails.
 - An act fails if the person who asked for it could not ask for it any more. That is looked up at each begin.
-- The outcome and its audit entry are one transaction.
+- The outcome and its audit entry are one transaction. An act that records itself also ends in the transaction
+  of its change (`Running.end`), so it is done and recorded once, wherever its worker dies.
 - A worker that stops gives its acts back.
 """
 
@@ -27,6 +28,7 @@ from merchant_wallet.approvals.acts import asked
 from merchant_wallet.approvals.acts.asked import QUERIES, AskedAct, Facts
 from merchant_wallet.approvals.acts.causes import LOST, NOBODY, NOT_ALLOWED
 from merchant_wallet.approvals.standing import may_still_ask
+from merchant_wallet.audit.records import Author
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.db import is_database_away
 from merchant_wallet.base.workers import Connect, WorkerConnection, log_failure, repeat
@@ -44,7 +46,7 @@ class ActFailed(Exception):
     """The act can't be carried out. The text is a sentence for the person who asked."""
 
 
-class _ClaimLost(Exception):
+class ClaimLost(Exception):
     """Another worker has the act."""
 
 
@@ -61,8 +63,27 @@ class Running:
     """An act under way: what was asked, and how its worker says how far it is."""
 
     act: AskedAct
+    clock: Callable[[], int] = now_ms
     progress: str = ""
     changed: asyncio.Event = field(default_factory=asyncio.Event)
+    is_ended: bool = False
+
+    @property
+    def author(self) -> Author:
+        """Who records what the act changes. Its `hold` raises ClaimLost if another worker has the act."""
+        author = asked.author_of(self.act, self.clock())
+        return msgspec.structs.replace(author, hold=self._hold_claim)
+
+    async def end(self, connection: AsyncConnection[Any], result: dict[str, Any]) -> None:
+        """End the act as done, in the transaction in which `author` has recorded the change."""
+        ended = await _finish(connection, self.act, asked.DONE, result, None, self.clock())
+        assert ended, "the author holds the claim"
+        self.is_ended = True
+
+    async def _hold_claim(self, connection: AsyncConnection[Any]) -> None:
+        values = {"act_no": self.act.act_no, "fence": self.act.fence}
+        if await (await connection.execute(QUERIES["lock_claim"].text, values)).fetchone() is None:
+            raise ClaimLost
 
     def report(self, stage: str, done: int = 0, total: int = 0) -> None:
         """Say how far the act is: a word for the stage, and a count if there is one."""
@@ -74,10 +95,12 @@ class Running:
 class Performer:
     """Carries out one kind of acts. `perform` raises ActFailed if it can't be done.
 
+    It returns the outcome, or None if it has ended the act itself.
+
     `is_repeatable`: it may begin again if its worker died in the middle. `roles` may ask for it.
     """
 
-    perform: Callable[[Running], Awaitable[Outcome]]
+    perform: Callable[[Running], Awaitable[Outcome | None]]
     is_repeatable: bool = True
     roles: Collection[str] = ()
 
@@ -153,7 +176,7 @@ class ActWorker:
         if act.fence > (MAX_CLAIMS if performer.is_repeatable else 1):
             await self._end(act, asked.FAILED, Outcome(None, {"cause": LOST}))
             return
-        running = Running(act)
+        running = Running(act, self._clock)
         keeping = asyncio.create_task(self._keep(running))
         performing = asyncio.ensure_future(self._perform(performer, running))
         try:
@@ -171,7 +194,7 @@ class ActWorker:
                 task.cancel()
             await asyncio.gather(keeping, performing, return_exceptions=True)
 
-    async def _perform(self, performer: Performer, running: Running) -> Outcome:
+    async def _perform(self, performer: Performer, running: Running) -> Outcome | None:
         act = running.act
         async with self._turn:
             connection = await self._connection.get()
@@ -181,10 +204,16 @@ class ActWorker:
             raise ActFailed(NOT_ALLOWED)
         return await performer.perform(running)
 
-    async def _conclude(self, act: AskedAct, performing: "asyncio.Future[Outcome]") -> None:
+    async def _conclude(self, act: AskedAct, performing: "asyncio.Future[Outcome | None]") -> None:
         error = performing.exception()
         if error is None:
-            await self._end(act, asked.DONE, performing.result())
+            outcome = performing.result()
+            if outcome is None:
+                _log_end(act, asked.DONE)
+            else:
+                await self._end(act, asked.DONE, outcome)
+        elif isinstance(error, ClaimLost):
+            log.warning("act given up: another worker has it", act_no=act.act_no)
         elif isinstance(error, ActFailed):
             await self._end(act, asked.FAILED, Outcome(None, {"cause": str(error)}))
         elif isinstance(error, Exception):
@@ -205,7 +234,7 @@ class ActWorker:
             running.changed.clear()
             try:
                 async with self._turn:
-                    if not await self._store(running):
+                    if not await self._store(running) and not running.is_ended:
                         return
             except Exception as error:
                 log_failure(log, "claim of an act not kept; trying again", error, act_no=running.act.act_no)
@@ -234,20 +263,37 @@ class ActWorker:
     async def _end(self, act: AskedAct, state: str, outcome: Outcome) -> None:
         """The outcome and its audit entry, unless another worker has the act."""
         now = self._clock()
-        values = {
-            "act_no": act.act_no,
-            "fence": act.fence,
-            "state": state,
-            "result": None if outcome.result is None else Jsonb(outcome.result),
-            "cause": outcome.told.get("cause") if state == asked.FAILED else None,
-            "now_ms": now,
-        }
+        cause = outcome.told.get("cause") if state == asked.FAILED else None
         async with self._turn:
             connection = await self._connection.get()
             async with connection.transaction():
-                for ended in await _fetch(connection, "finish", values):
+                for ended in await _finish(connection, act, state, outcome.result, cause, now):
                     await asked.record_outcome(connection, ended, outcome.told, now, outcome.before)
-        log.info("asked act ended", act_no=act.act_no, kind=act.kind, state=state, asked_by=act.asked_by)
+        _log_end(act, state)
+
+
+def _log_end(act: AskedAct, state: str) -> None:
+    log.info("asked act ended", act_no=act.act_no, kind=act.kind, state=state, asked_by=act.asked_by)
+
+
+async def _finish(
+    connection: AsyncConnection[Any],
+    act: AskedAct,
+    state: str,
+    result: dict[str, Any] | None,
+    cause: str | None,
+    now_ms: int,
+) -> list[AskedAct]:
+    """End an act. The act as it is then; empty if another worker has it."""
+    values = {
+        "act_no": act.act_no,
+        "fence": act.fence,
+        "state": state,
+        "result": None if result is None else Jsonb(result),
+        "cause": cause,
+        "now_ms": now_ms,
+    }
+    return await _fetch(connection, "finish", values)
 
 
 async def _fetch(connection: AsyncConnection[Any], name: str, values: Mapping[str, Any]) -> list[AskedAct]:

@@ -10,12 +10,13 @@ from collections.abc import Mapping
 
 from psycopg import AsyncConnection
 
-from merchant_wallet.approvals.acts.kinds import format_sweep
+from merchant_wallet.approvals.acts.kinds import END_SWEEP, format_sweep
+from merchant_wallet.audit.records import Author, Hold, hold_nothing
 from merchant_wallet.base.addresses import format_address
 from merchant_wallet.chains.protocol import Expired, Pending
 from merchant_wallet.chains.sweeps import Sweeper
 from merchant_wallet.custody.sweeps import store
-from merchant_wallet.custody.sweeps.store import Sweep, SweepMovedOn, SweepShown
+from merchant_wallet.custody.sweeps.store import Sweep, SweepMovedOn
 
 
 class NotEnded(Exception):
@@ -24,16 +25,18 @@ class NotEnded(Exception):
 
 async def end_sweep(
     connection: AsyncConnection,
+    author: Author,
     sweepers: Mapping[str, Sweeper],
     sweep_id: int,
     *,
     actor: str,
     reason: str,
-    now_ms: int,
+    also: Hold = hold_nothing,
 ) -> Sweep:
-    """End an open sweep as failed, and return it as it was. Raises NotEnded, ChainAway.
+    """End an open sweep as failed, with its record, and return it as it was. Raises NotEnded, ChainAway.
 
-    `sweepers` need no key. A chain without one is enough if nothing was signed.
+    `sweepers` need no key. A chain without one is enough if nothing was signed. `actor` is who wanted it.
+    `also` is called in the same transaction.
     """
     sweep = await _find_open(connection, sweep_id)
     signed = await store.read_signed(connection, sweep)
@@ -51,25 +54,15 @@ async def end_sweep(
             )
         if not isinstance(verdict, Expired | Pending):
             raise NotEnded(f"its transaction is final: {verdict}; a worker ends it")
+    facts = {"chain": sweep.chain, "address": format_address(sweep.chain, sweep.address)}
     try:
-        await store.fail(connection, sweep, _describe_end(actor, reason), None, now_ms)
+        async with connection.transaction():
+            await store.fail(connection, sweep, f"{actor} ended it: {reason}", None, author.at_ms)
+            await author.record(connection, END_SWEEP, format_sweep(sweep.sweep_id), after=facts)
+            await also(connection)
     except SweepMovedOn as error:
         raise NotEnded("a worker took it further at this moment: look at it again") from error
     return sweep
-
-
-async def find_ended(
-    connection: AsyncConnection, sweep_id: int, *, actor: str, reason: str
-) -> SweepShown | None:
-    """A sweep that this person has ended for this reason."""
-    shown = await store.list_sweeps(connection, sweep_id=sweep_id)
-    return shown[0] if shown and shown[0].cause == _describe_end(actor, reason) else None
-
-
-def describe_audit(sweep: Sweep | SweepShown, reason: str) -> tuple[str, dict[str, object]]:
-    """The subject and the facts of the audit entry. Pure."""
-    address = format_address(sweep.chain, sweep.address)
-    return format_sweep(sweep.sweep_id), {"chain": sweep.chain, "address": address, "reason": reason}
 
 
 async def _find_open(connection: AsyncConnection, sweep_id: int) -> Sweep:
@@ -82,7 +75,3 @@ async def _find_open(connection: AsyncConnection, sweep_id: int) -> Sweep:
     if shown[0].ended_ms is None:
         raise NotEnded("the database was rolled back, so no sweep changes")
     raise NotEnded(f"it has ended before: {shown[0].cause or shown[0].step}")
-
-
-def _describe_end(actor: str, reason: str) -> str:
-    return f"{actor} ended it: {reason}"
