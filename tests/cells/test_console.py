@@ -75,10 +75,12 @@ def test_a_page_holds_one_connection_of_a_cell_at_a_time(
         _, far = open_shops(platform, layout)
         people = People(platform)
         owner = people.signed_in("owner")
-        page = owner.page(f"/console/withdrawals/{far.order_id}")
-        # The menu counts what waits in the same cell.
-        assert "some could not be read" not in page
-        assert AWAY not in owner.page("/console/withdrawals/all")
+        for path in ("/console/band", *LISTS, *far.list_pages().values()):
+            answer = owner.get(path)
+            assert answer.status_code in {200, 303}, path
+            # The menu counts what waits in the same cell.
+            for missing in (AWAY, "some could not be read", "could not be read:"):
+                assert missing not in answer.text, path
         people.leave()
 
 

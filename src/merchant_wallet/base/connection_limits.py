@@ -12,10 +12,8 @@ WRITER_EXTRA: Final = 4
 """Extra connections of a writer, to look up batches whose COMMIT got no answer."""
 CELL_CONNECTIONS: Final = 4
 """The most connections of a writer to an apart cell in each of its two pools."""
-PAGE_CELL_CONNECTIONS: Final = 2
-"""The most connections of each of the two sites to an apart cell. A site has twice as many to home, so pages
-that wait for a silent cell leave half of them to all others.
-"""
+PAGE_CELL_CONNECTIONS: Final = 4
+"""The most connections of each of the two sites to an apart cell. One merchant's people never hold all."""
 SERVE_CONNECTIONS: Final = 68
 """The most that one `serve` opens with the default `WALLET_CONNECTIONS`."""
 WORK_CONNECTIONS: Final = 55

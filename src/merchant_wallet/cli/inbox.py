@@ -28,6 +28,7 @@ def inbox(data: DataOption = None, as_json: JsonOption = False) -> None:
 async def list_waiting(session: Session) -> dict[str, Any]:
     """The items of the inbox, the cells that are away, and the kinds that could not be read."""
     from merchant_wallet.base.clock import now_ms
+    from merchant_wallet.base.fair_places import SERVICE
     from merchant_wallet.operators import records
     from merchant_wallet.reporting.inbox import Asked, list_actors, read_inbox
     from merchant_wallet.web.cells import CellPools
@@ -36,7 +37,7 @@ async def list_waiting(session: Session) -> dict[str, Any]:
 
     at_ms, pools = now_ms(), CellPools(session.cells, 1)
     try:
-        async with pools.open(session.conn) as cells:
+        async with pools.open(session.conn, SERVICE) as cells:
             asked = Asked(session.conn, cells, None, at_ms, session.settings.shown_chains)
             found = await read_inbox(asked, SOURCES)
     finally:

@@ -15,8 +15,9 @@ PATH: Final = "/console/band"
 async def show_banner(request: ConsoleRequest, conn: Connection) -> Response:
     """The banner of the page that the query names, and the count; empty if both are as the page shows."""
     active = request.http.query_params.get("of", "")
+    # The count first: it takes cells of its own, and who holds one must not wait for another.
+    waiting = await count_waiting(request, conn)
     banner = (await read_banner(conn, request.cells, request.merchant_id)).for_page(active)
-    waiting = await count_waiting(request.context, conn, request.operator)
     if request.http.query_params.get("seen") == f"{banner.version}-{waiting.text}":
         return Response(status_code=204, headers=request.context.responses.headers())
     return request.part(

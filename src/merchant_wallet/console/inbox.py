@@ -89,7 +89,7 @@ async def show_state(request: ConsoleRequest, conn: Connection) -> Response:
 
 
 async def _read(request: ConsoleRequest, conn: Connection) -> dict[str, Any]:
-    inbox = await cache_of(request.context).renew(request.context, conn, request.merchant_id)
+    inbox = await cache_of(request.context).renew(request, conn)
     for name in inbox.away:
         request.cells.note_away(name)
     people = await list_people(request, conn)

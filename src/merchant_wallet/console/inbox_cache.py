@@ -3,16 +3,16 @@
 Rules:
 - A menu's count is at most `KEPT_S` old, or as long as another page takes to read it anew.
 - A change by this process is counted at once: it drops what was kept.
-- Nothing is read over the page's own cells, so a page names only the cells that it needs itself.
+- Nothing is read over the page's own cells, so a page names only the cells that it needs itself. A page that
+  has taken a cell must not ask: who holds a connection to a cell must not wait for another.
 """
 
 import asyncio
 from collections import OrderedDict
 from typing import Final
 
-from merchant_wallet.operators.roles import Operator
+from merchant_wallet.console.request import Connection, ConsoleRequest
 from merchant_wallet.reporting.inbox import Asked, Count, Inbox, count_for, read_inbox
-from merchant_wallet.reporting.paging import Connection
 from merchant_wallet.web.cells import CellAway
 from merchant_wallet.web.context import PageContext
 from merchant_wallet.web.inbox_sources import BY_KIND, SOURCES
@@ -29,18 +29,20 @@ class InboxCache:
         self._kept: OrderedDict[int | None, tuple[float, Inbox]] = OrderedDict()
         self._reading: set[int | None] = set()
 
-    async def read(self, context: PageContext, conn: Connection, merchant_id: int | None) -> Inbox:
+    async def read(self, request: ConsoleRequest, conn: Connection) -> Inbox:
         """The inbox, a few seconds old at most. While one page reads it anew, others get the last one."""
+        merchant_id = request.merchant_id
         kept = self._kept.get(merchant_id)
         if kept is not None and (merchant_id in self._reading or _now_s() - kept[0] < KEPT_S):
             return kept[1]
-        return await self.renew(context, conn, merchant_id)
+        return await self.renew(request, conn)
 
-    async def renew(self, context: PageContext, conn: Connection, merchant_id: int | None) -> Inbox:
+    async def renew(self, request: ConsoleRequest, conn: Connection) -> Inbox:
         """The present inbox."""
+        merchant_id = request.merchant_id
         self._reading.add(merchant_id)
         try:
-            inbox = await _read(context, conn, merchant_id)
+            inbox = await _read(request, conn)
         finally:
             self._reading.discard(merchant_id)
         self._kept[merchant_id] = _now_s(), inbox
@@ -67,17 +69,18 @@ async def close_cache(context: PageContext) -> None:
     _caches.pop(context.database_url, None)
 
 
-async def count_waiting(context: PageContext, conn: Connection, person: Operator) -> Count:
-    """How much waits for this person, for the menu."""
-    inbox = await cache_of(context).read(context, conn, person.merchant_id)
-    return count_for(inbox, BY_KIND, person, context.clock())
+async def count_waiting(request: ConsoleRequest, conn: Connection) -> Count:
+    """How much waits for the request's person, for the menu."""
+    inbox = await cache_of(request.context).read(request, conn)
+    return count_for(inbox, BY_KIND, request.operator, request.context.clock())
 
 
-async def _read(context: PageContext, conn: Connection, merchant_id: int | None) -> Inbox:
+async def _read(request: ConsoleRequest, conn: Connection) -> Inbox:
+    context = request.context
     at_ms, chains = context.clock(), context.settings.shown_chains
     try:
-        async with context.cells.open(conn) as cells:
-            return await read_inbox(Asked(conn, cells, merchant_id, at_ms, chains), SOURCES)
+        async with context.cells.open(conn, request.owner) as cells:
+            return await read_inbox(Asked(conn, cells, request.merchant_id, at_ms, chains), SOURCES)
     except CellAway as away:
         return Inbox(at_ms, away=(away.name,))
 

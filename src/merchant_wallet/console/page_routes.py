@@ -93,8 +93,8 @@ def make_route(contexts: Mapping[PoolName, PageContext], page: Page) -> Route:
             form = await _read_page_form(http, context, page) if page.method == POST else Form([])
             request = None
             try:
-                async with context.take_for(http, token) as conn:
-                    async with context.cells.open(conn) as cells:
+                async with context.take_as(owner) as conn:
+                    async with context.cells.open(conn, owner) as cells:
                         request = await open_request(
                             http, context, conn, cells, form, extends_session=page.extends_session
                         )
@@ -184,8 +184,8 @@ async def _complete(request: ConsoleRequest, conn: Connection, response: Respons
     if not _is_whole(response, request):
         return response
     try:
-        waiting = await count_waiting(request.context, conn, request.operator)
-        async with request.context.cells.open(conn) as cells:
+        waiting = await count_waiting(request, conn)
+        async with request.context.cells.open(conn, request.owner) as cells:
             banner = await read_banner(conn, cells, request.merchant_id)
     except (psycopg.Error, TransientError) as error:
         if request.http.method != POST:

@@ -131,7 +131,7 @@ class ConsoleRequest:
     @asynccontextmanager
     async def connect(self) -> AsyncIterator[tuple["ConsoleRequest", Connection]]:
         """A connection to home for a part of the work of a `Work`, and the request with its cells."""
-        async with self.context.connections.take(self.owner) as conn, self.context.cells.open(conn) as cells:
+        async with self.context.take_with_cells(self.owner) as (conn, cells):
             yield replace(self, cells=cells), conn
 
     def explorer_url(self, chain: str, tx_hash: str) -> str | None:

@@ -54,6 +54,7 @@ from merchant_wallet.console.page_routes import make_public_route, make_route
 from merchant_wallet.console.request import Page, PoolName, PublicPage
 from merchant_wallet.console.session_cookie import COOKIE
 from merchant_wallet.console.verifier import close_verifier
+from merchant_wallet.web.cells import CellPools
 from merchant_wallet.web.connections import Connections
 from merchant_wallet.web.context import PageContext
 from merchant_wallet.web.site import Site
@@ -125,6 +126,8 @@ def build_site(context: PageContext) -> Site:
         PoolName.PASSWORDS: Connections(context.database_url, PASSWORD_CONNECTIONS),
     }
     contexts = {name: replace(context, connections=pool) for name, pool in pools.items()}
+    safety_cells = CellPools(context.cells.directory, SAFETY_CONNECTIONS)
+    contexts[PoolName.SAFETY] = replace(contexts[PoolName.SAFETY], cells=safety_cells)
     for_signing_in = replace(contexts[PoolName.PASSWORDS], strangers=pools[PoolName.PASSWORDS])
     routes = [
         make_public_route(for_signing_in, page)
@@ -136,6 +139,7 @@ def build_site(context: PageContext) -> Site:
         partial(close_verifier, context),
         partial(close_cache, context),
         pools[PoolName.SAFETY].close,
+        safety_cells.close,
         pools[PoolName.PASSWORDS].close,
     )
     return Site(context, ("/console",), "/console", routes, closers, cookie=COOKIE)

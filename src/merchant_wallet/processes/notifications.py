@@ -7,6 +7,7 @@ from typing import Any
 from psycopg import AsyncConnection
 
 from merchant_wallet.base.clock import now_ms
+from merchant_wallet.base.fair_places import SERVICE
 from merchant_wallet.callbacks.client import CallbackClient
 from merchant_wallet.notifications.contacts import EMAIL, WEBHOOK
 from merchant_wallet.notifications.mail import find_server
@@ -38,7 +39,7 @@ def make_reader(
     async def read(home: AsyncConnection[Any], merchant_id: int | None) -> Inbox:
         at_ms = clock()
         try:
-            async with pools.open(home) as cells:
+            async with pools.open(home, SERVICE) as cells:
                 return await read_inbox(Asked(home, cells, merchant_id, at_ms, chains), SOURCES)
         except CellAway as away:
             return Inbox(at_ms, away=(away.name,), unread=tuple(source.kind for source in SOURCES))

@@ -16,6 +16,7 @@ from merchant_wallet.audit.book_commands import Act, ask_book
 from merchant_wallet.audit.cell_changes import Told, change_cell
 from merchant_wallet.audit.records import Author, Facts
 from merchant_wallet.base.codes import Refusal, Refused
+from merchant_wallet.base.fair_places import SERVICE
 from merchant_wallet.book.commands import Command, Submission
 from merchant_wallet.book.errors import Unavailable
 from merchant_wallet.book.outcomes import Outcome
@@ -94,7 +95,7 @@ class Call:
 async def open_call(context: SandboxContext, merchant: Merchant) -> AsyncIterator[Call]:
     """The connections of one action, which is counted. Raises Refused, Unavailable."""
     try:
-        async with context.connections.take() as home, context.cells.open(home) as cells:
+        async with context.connections.take() as home, context.cells.open(home, SERVICE) as cells:
             await store.count_action(home, merchant.merchant_id, context.clock())
             yield Call(context, merchant, home, await cells.of(merchant.merchant_id))
     except Away as away:

@@ -18,6 +18,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from merchant_wallet.base.fair_places import SERVICE
 from merchant_wallet.base.user_input import parse_digits
 from merchant_wallet.sub_users import sessions
 from merchant_wallet.sub_users.activity import read_balances
@@ -49,7 +50,7 @@ def make_hub(context: PageContext) -> WalletHub:
     """The hub that checks for changes for all open pages of this process."""
 
     async def look(wallets: Sequence[Wallet]) -> Mapping[Wallet, State]:
-        async with context.connections.take() as home, context.cells.open(home) as cells:
+        async with context.take_with_cells(SERVICE) as (home, cells):
 
             async def read(asked: Sequence[Wallet], cell: Connection) -> dict[Wallet, State]:
                 balances = await read_balances(cell, asked)
@@ -60,7 +61,7 @@ def make_hub(context: PageContext) -> WalletHub:
         return {wallet: state for _, states in answers if states for wallet, state in states.items()}
 
     async def check(keys: Sequence[SessionKey]) -> set[SessionKey]:
-        async with context.connections.take() as home, context.cells.open(home) as cells:
+        async with context.take_with_cells(SERVICE) as (_, cells):
 
             async def read(asked: Sequence[SessionKey], cell: Connection) -> set[SessionKey]:
                 return await sessions.find_live(cell, asked, context.clock())
@@ -77,10 +78,8 @@ def make_events_route(context: PageContext, hub: WalletHub) -> Route:
 
     async def follow(http: Request) -> Response:
         request = None
-        async with (
-            context.take_for(http, http.cookies.get(COOKIE, "")) as home,
-            context.cells.open(home) as cells,
-        ):
+        owner = context.find_owner(http, http.cookies.get(COOKIE, ""))
+        async with context.take_with_cells(owner) as (home, cells):
             if (cell := await find_cell(http, cells)) is not None:
                 request = await open_request(http, context, home, cell, Form([]), extends_session=False)
         headers = context.responses.headers()

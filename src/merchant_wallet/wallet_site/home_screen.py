@@ -59,10 +59,8 @@ def make_start_route(context: PageContext) -> Route:
     """The page that a phone's icon opens."""
 
     async def start(http: Request) -> Response:
-        async with (
-            context.take_for(http, http.cookies.get(COOKIE, "")) as home,
-            context.cells.open(home) as cells,
-        ):
+        owner = context.find_owner(http, http.cookies.get(COOKIE, ""))
+        async with context.take_with_cells(owner) as (home, cells):
             known = await read_start(http, context, home, http.path_params["token"])
             if known is None:
                 raise HTTPException(404)

@@ -22,6 +22,7 @@ from merchant_wallet.sub_users.links import LINK_KEY, LinkExpired, read_link_tok
 from merchant_wallet.sub_users.sessions import LinkRevoked
 from merchant_wallet.wallet_site.request import COOKIE, HOME, Connection, WalletRequest, show_message
 from merchant_wallet.wallet_site.start import START_AGE_S, START_COOKIE, make_start_token
+from merchant_wallet.web.cells import PageCells
 from merchant_wallet.web.context import PageContext
 from merchant_wallet.web.languages import N_
 from merchant_wallet.web.turns import person_of_merchant
@@ -46,7 +47,7 @@ def make_link_route(context: PageContext) -> Route:
         except ValueError:
             return _refuse(request, context, 404)
         person = person_of_merchant(link.merchant_id, link.user_id)
-        async with _take_as(context, person) as home, context.cells.open(home) as cells:
+        async with _open_cells(context, person) as cells:
             conn = await cells.of(link.merchant_id)
             wallet = await read_wallet(conn, link.merchant_id, link.user_id)
             if wallet is None:
@@ -88,11 +89,11 @@ async def sign_out(request: WalletRequest, conn: Connection) -> Response:
 
 
 @asynccontextmanager
-async def _take_as(context: PageContext, person: Owner) -> AsyncIterator[Connection]:
-    """A connection for the person whom a genuine link names. Raises TooManyRequests."""
+async def _open_cells(context: PageContext, person: Owner) -> AsyncIterator[PageCells]:
+    """The cells for the person whom a genuine link names. Raises TooManyRequests, CellAway."""
     with context.turns.under_way(person):
-        async with context.connections.take(person) as home:
-            yield home
+        async with context.take_with_cells(person) as (_, cells):
+            yield cells
 
 
 async def _open(

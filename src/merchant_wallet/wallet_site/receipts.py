@@ -84,7 +84,7 @@ async def _download(http: Request, context: PageContext, found: Receipt) -> Resp
 
 
 async def _read(http: Request, context: PageContext, link: ReceiptLink) -> Receipt | None:
-    async with context.take_for(http) as home, context.cells.open(home) as cells:
+    async with context.take_with_cells(context.find_owner(http)) as (home, cells):
         conn = await cells.of(link.merchant_id)
         wallet = await read_wallet(conn, link.merchant_id, link.user_id)
         if wallet is None or link.made_ms <= wallet.links_void_until_ms:

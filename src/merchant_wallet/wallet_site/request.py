@@ -19,6 +19,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from structlog.contextvars import bind_contextvars
 
+from merchant_wallet.base.fair_queue import Owner
 from merchant_wallet.merchants.brand import Brand, read_brand
 from merchant_wallet.sub_users import sessions
 from merchant_wallet.sub_users.activity import WalletShown, read_wallet
@@ -145,12 +146,12 @@ def make_route(context: PageContext, page: Page) -> Route:
         owner = context.find_owner(http, token)
         if token and is_stranger(owner):
             with context.turns.under_way(owner):
-                await _note_person(http, context)
+                await _note_person(http, context, owner)
             owner = context.find_owner(http, token)
         with context.turns.under_way(owner):
             form = await read_form(http) if page.method == POST else Form([])
             extends = page.extends_session and NEWEST not in http.query_params
-            async with context.take_for(http, token) as home, context.cells.open(home) as cells:
+            async with context.take_with_cells(owner) as (home, cells):
                 cell = await find_cell(http, cells)
                 request = None
                 if cell is not None:
@@ -164,10 +165,10 @@ def make_route(context: PageContext, page: Page) -> Route:
     return Route(page.path, serve, methods=[page.method])
 
 
-async def _note_person(http: Request, context: PageContext) -> None:
+async def _note_person(http: Request, context: PageContext, owner: Owner) -> None:
     """Read the session of a request whose person is not known here."""
     token = http.cookies.get(COOKIE, "")
-    async with context.take_for(http, token) as home, context.cells.open(home) as cells:
+    async with context.take_with_cells(owner) as (_, cells):
         if (cell := await find_cell(http, cells)) is not None:
             session = await sessions.read_session(cell, token, context.clock(), extends_session=False)
             if session is not None:

@@ -3,6 +3,8 @@
 Rules:
 - In the default cell a page uses its connection to home. So with one cell nothing is different.
 - A page uses at most one connection to each cell, and gives all of them back at its end.
+- People take turns for the connections to a cell as they do for those to home (`base.fair_places`). A page
+  waits while it holds its connection to home, so what holds one to a cell never waits for either.
 - A cell that fails, or is silent for too long, counts as away for all pages at once. A connection in the
   background finds out when it is back, so no page waits for it.
 - A silent connection is shut down. To cancel its statement would wait for the silent server too.
@@ -23,6 +25,8 @@ from psycopg import AsyncConnection
 from merchant_wallet.base.cells import DEFAULT_CELL_ID, Cell, CellClosed
 from merchant_wallet.base.connection_limits import PAGE_CELL_CONNECTIONS
 from merchant_wallet.base.errors import TransientError
+from merchant_wallet.base.fair_places import FairPlaces
+from merchant_wallet.base.fair_queue import Owner
 from merchant_wallet.base.pool import Pool, PoolBusy, is_idle
 from merchant_wallet.base.workers import Connect
 from merchant_wallet.merchants.cells.carrying import carry
@@ -59,19 +63,21 @@ class CellPool:
     def __init__(self, cell: Cell, directory: Directory, limit: int) -> None:
         self.cell = cell
         self._directory = directory
+        self._places = FairPlaces(limit)
         self._pool = Pool(self._open, limit, is_usable=is_idle)
         self._failures = 0
         self._reason = ""
         self._trying: asyncio.Task[None] | None = None
 
     @asynccontextmanager
-    async def take(self) -> AsyncIterator[AsyncConnection]:
-        """A connection for one page. Raises CellAway."""
+    async def take(self, owner: Owner) -> AsyncIterator[AsyncConnection]:
+        """A connection for one page, when it is the owner's turn. Raises CellAway."""
         if self._trying is not None:
             raise CellAway(self.cell.name, self._reason)
         async with AsyncExitStack() as stack:
             try:
-                connection = await stack.enter_async_context(self._pool.acquire(OPEN_S))
+                await stack.enter_async_context(self._places.hold(owner, OPEN_S))
+                connection = await stack.enter_async_context(self._pool.acquire())
             except PoolBusy as error:
                 raise CellAway(self.cell.name, str(error)) from error
             except (psycopg.OperationalError, TransientError, TimeoutError) as error:
@@ -153,10 +159,10 @@ class CellPools:
         return pool
 
     @asynccontextmanager
-    async def open(self, home: AsyncConnection) -> AsyncIterator["PageCells"]:
-        """The cells for one page, which has this connection to home. Raises CellAway."""
+    async def open(self, home: AsyncConnection, owner: Owner) -> AsyncIterator["PageCells"]:
+        """The cells for one page of an owner, which has this connection to home. Raises CellAway."""
         async with AsyncExitStack() as stack:
-            cells = PageCells(self, home, stack)
+            cells = PageCells(self, home, owner, stack)
             try:
                 yield cells
             except psycopg.Error as error:
@@ -171,10 +177,11 @@ class CellPools:
 class PageCells(Reach):
     """The cells as one page uses them."""
 
-    def __init__(self, pools: CellPools, home: AsyncConnection, stack: AsyncExitStack) -> None:
+    def __init__(self, pools: CellPools, home: AsyncConnection, owner: Owner, stack: AsyncExitStack) -> None:
         super().__init__(self._find_source, self._list_sources, home)
         self._pools = pools
         self._home = home
+        self._owner = owner
         self._stack = stack
         self._cells: dict[int, Cell] = {}
         self._taken: dict[int, tuple[CellPool, AsyncConnection]] = {}
@@ -242,7 +249,7 @@ class PageCells(Reach):
             return self._home
         if cell.cell_id not in self._taken:
             pool = self._pools.get(cell)
-            self._taken[cell.cell_id] = pool, await self._stack.enter_async_context(pool.take())
+            self._taken[cell.cell_id] = pool, await self._stack.enter_async_context(pool.take(self._owner))
         return self._taken[cell.cell_id][1]
 
     async def _find_source(self, merchant_id: int) -> Source:

@@ -4,8 +4,8 @@ Rules: a site changes balances only by commands to a book, through this module. 
 through the slices.
 """
 
-from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 
 from psycopg import AsyncConnection
@@ -20,7 +20,7 @@ from merchant_wallet.book.outcomes import Outcome
 from merchant_wallet.book.submissions import Books
 from merchant_wallet.merchants.keys import Keyring
 from merchant_wallet.observability.logs import AccessLog, RequestIds
-from merchant_wallet.web.cells import CellPools
+from merchant_wallet.web.cells import CellPools, PageCells
 from merchant_wallet.web.client import Client, read_client
 from merchant_wallet.web.connections import Connections
 from merchant_wallet.web.rate_limiter import PageRateLimiter
@@ -60,8 +60,17 @@ class PageContext:
 
     def take_for(self, request: Request, token: str = "") -> AbstractAsyncContextManager[AsyncConnection]:
         """A connection for a request, when it is the turn of the person whose session has this token."""
-        owner = self.find_owner(request, token)
+        return self.take_as(self.find_owner(request, token))
+
+    def take_as(self, owner: Owner) -> AbstractAsyncContextManager[AsyncConnection]:
+        """A connection, when it is the owner's turn."""
         return (self.strangers if is_stranger(owner) else self.connections).take(owner)
+
+    @asynccontextmanager
+    async def take_with_cells(self, owner: Owner) -> AsyncIterator[tuple[AsyncConnection, PageCells]]:
+        """A connection to home, when it is the owner's turn, and the cells. Raises CellAway."""
+        async with self.take_as(owner) as home, self.cells.open(home, owner) as cells:
+            yield home, cells
 
     def find_owner(self, request: Request, token: str = "") -> Owner:
         """Whose turn a request with this session's token waits for."""
