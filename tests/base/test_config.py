@@ -210,7 +210,7 @@ def test_with_a_database_from_outside_the_mode_must_be_said(tmp_path: Path) -> N
 
 
 def test_outside_the_sandbox_pages_are_reached_over_https_alone() -> None:
-    plain = {"WALLET_PUBLIC_URL": "http://pay.example.com"}
+    plain = {"WALLET_PUBLIC_URL": "HTTP://pay.example.com"}
     assert load_settings(plain).public_url == "http://pay.example.com"
     with pytest.raises(ConfigError, match="WALLET_PUBLIC_URL must begin with https://"):
         load_settings({**plain, "WALLET_SANDBOX": "false"})

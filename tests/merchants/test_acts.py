@@ -47,7 +47,7 @@ async def test_outside_the_sandbox_no_door_sets_a_url_without_tls(conn: Connecti
     with pytest.raises(SettingRefused, match=f"^{name} must begin with https:// outside the sandbox"):
         await set_(conn, shop, typed, sandbox=False)
     # A query may name another URL.
-    harmless = {"customer-url": "https://shop.example/?back=http://shop.example"}
+    harmless = {"customer-url": "HTTPS://shop.example/?back=http://shop.example"}
     await set_(conn, shop, harmless, sandbox=False)
     await set_(conn, shop, typed)
 

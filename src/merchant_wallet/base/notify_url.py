@@ -45,6 +45,12 @@ def check_notify_url(url: str, *, sandbox: bool) -> None:
         )
 
 
+def lower_scheme(url: str) -> str:
+    """The URL with its scheme in small letters, as everything here compares it (RFC 3986, 3.1)."""
+    scheme, colon, rest = url.partition(":")
+    return scheme.lower() + colon + rest
+
+
 def _is_host(text: str) -> bool:
     """Whether a URL's host is a name or, in brackets, an IPv6 address."""
     bracketed = _match_bracketed(text)

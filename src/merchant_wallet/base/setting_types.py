@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from merchant_wallet.base.chains import CODES, FINALIZED
 from merchant_wallet.base.money import RATE_SCALE, format_units, parse_rate, parse_units
 from merchant_wallet.base.node_addresses import SOLIDITY
+from merchant_wallet.base.notify_url import lower_scheme
 
 Network = IPv4Network | IPv6Network
 LOOPBACK: Final[tuple[Network, ...]] = (ip_network("127.0.0.0/8"), ip_network("::1/128"))
@@ -124,11 +125,13 @@ def read_cell_urls(value: str) -> tuple[tuple[str, str], ...]:
 
 
 def read_url(value: str) -> str:
-    """An http or https URL without query. A final slash is removed. Raises ValueError."""
+    """An http or https URL without query, its scheme in small letters. A final slash is removed. Raises
+    ValueError.
+    """
     parts = urlsplit(value)
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
         raise ValueError(value)
-    return value.rstrip("/")
+    return lower_scheme(value).rstrip("/")
 
 
 def read_origin(value: str) -> str:

@@ -11,7 +11,7 @@ from typing import Any, Final, TypeVar
 from merchant_wallet.base.addresses import parse_wallet_address
 from merchant_wallet.base.codes import Refused
 from merchant_wallet.base.money import RATE_SCALE, parse_rate
-from merchant_wallet.base.notify_url import check_notify_url
+from merchant_wallet.base.notify_url import check_notify_url, lower_scheme
 from merchant_wallet.base.user_input import InvalidInput, parse_digits
 from merchant_wallet.merchants.records import OPERATIONS, canonicalize_address
 
@@ -122,7 +122,7 @@ def parse_url(text: str) -> str | None:
         check_notify_url(text, sandbox=True)
     except Refused as refused:
         raise ValueError(refused.refusal.msg.removeprefix("notifyUrl ")) from None
-    return text
+    return lower_scheme(text)
 
 
 def parse_form(form: re.Pattern[str]) -> Callable[[str], str | None]:
