@@ -1,5 +1,6 @@
 """What somebody can do who may write to the store and knows the recipient: nothing of theirs is restored."""
 
+import errno
 import gc
 import gzip
 import hashlib
@@ -248,6 +249,37 @@ def test_a_folder_comes_once_in_an_archive(forged: Forged) -> None:
     forged.put_base(pack(*[name_member("base", tarfile.DIRTYPE)] * 2))
     with pytest.raises(BackupError, match="File exists"):
         forged.fetch_base()
+
+
+@each_row(
+    ("fault", "said"),
+    [
+        (errno.ENOSPC, "the disk is full"),
+        (errno.EDQUOT, "the disk quota is used up"),
+        (errno.EROFS, "the file system is read-only"),
+    ],
+)
+def test_a_disk_that_takes_nothing_is_not_taken_for_a_damaged_back_up(
+    forged: Forged, monkeypatch: pytest.MonkeyPatch, fault: int, said: str
+) -> None:
+    open_file = os.open
+
+    def open_on_bad_disk(path: str | Path, *arguments: int, **more: int) -> int:
+        if forged.target not in Path(path).parents:
+            return open_file(path, *arguments, **more)
+        if fault == errno.ENOSPC and Path(path).name == "PG_VERSION":
+            return open_file("/dev/full", os.O_WRONLY)
+        raise OSError(fault, os.strerror(fault), str(path))
+
+    forged.put_base(pack(name_member("PG_VERSION"), content=b"18\n"))
+    forged.put(f"{SYSTEM}/wal/{PART.name}", gzip.compress(bytes(100)))
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "open", open_on_bad_disk)
+        for fetch in (forged.fetch_base, forged.fetch_wal):
+            with pytest.raises(BackupError, match=said) as refused:
+                fetch()
+            assert "damaged" not in str(refused.value)
+            assert "another back-up" not in str(refused.value)
 
 
 def test_an_archive_grows_no_longer_than_its_manifest_says(forged: Forged) -> None:

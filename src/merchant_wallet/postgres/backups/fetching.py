@@ -6,8 +6,10 @@ Rules:
 - Nothing grows beyond what its name or its manifest says. Memory does not grow with what an archive has.
 - An archive has files and folders below its own. A link, a path to another place or a table space is refused.
 - Files that tell a server what to do are left out (`LEFT_OUT`): ours take their place.
+- A disk that can't be written to is named, and says nothing about the back-up.
 """
 
+import errno
 import hashlib
 import io
 import os
@@ -63,6 +65,12 @@ REMOVE: Final = (
     "Remove this object from the store, keep a copy to find out who made it, and restore again: the rest is "
     "restored without it."
 )
+
+DISK_FAULTS: Final = {
+    errno.ENOSPC: "the disk is full",
+    errno.EDQUOT: "the disk quota is used up",
+    errno.EROFS: "the file system is read-only",
+}
 
 Say = Callable[[str], None]
 
@@ -135,14 +143,15 @@ class Fetcher:
         path = target / name
         if str(name) == TABLE_SPACES and member.size:
             raise BackupError("The back-up has table spaces, which a database of `up` has not: move them in.")
-        if member.isdir():
-            path.mkdir(mode=0o700)
-        else:
-            source = archive.extractfile(member)
-            assert source is not None
-            with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-                shutil.copyfileobj(source, file, COPY_BYTES)
-        give(path, self._programs)
+        with _writing(path):
+            if member.isdir():
+                path.mkdir(mode=0o700)
+            else:
+                source = archive.extractfile(member)
+                assert source is not None
+                with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+                    shutil.copyfileobj(source, file, COPY_BYTES)
+            give(path, self._programs)
 
     @contextmanager
     def _decrypted(self, name: str) -> Iterator[IO[bytes]]:
@@ -243,13 +252,28 @@ class Fetcher:
 
     def _write(self, path: Path, content: bytes, offset: int, size: int = 0) -> None:
         mode = os.O_WRONLY | os.O_CREAT | (0 if size else os.O_TRUNC)
-        with os.fdopen(os.open(path, mode, 0o600), "wb") as file:
-            if size:
-                # What was not stored yet is zero, which PostgreSQL takes for the end of the WAL.
-                file.truncate(size)
-            file.seek(offset)
-            file.write(content)
-        give(path, self._programs)
+        with _writing(path):
+            with os.fdopen(os.open(path, mode, 0o600), "wb") as file:
+                if size:
+                    # What was not stored yet is zero, which PostgreSQL takes for the end of the WAL.
+                    file.truncate(size)
+                file.seek(offset)
+                file.write(content)
+            give(path, self._programs)
+
+
+@contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    """Raises BackupError if the disk can't be written to."""
+    try:
+        yield
+    except OSError as error:
+        if (fault := DISK_FAULTS.get(error.errno or 0)) is None:
+            raise
+        raise BackupError(
+            f"{path} can't be written: {fault}. The back-up itself was not found wrong. Make room, or name "
+            "another folder, and try again."
+        ) from error
 
 
 class _Member(tarfile.TarInfo):
