@@ -292,7 +292,7 @@ def test_the_database_itself_refuses_a_second_open_sweep_and_an_end_without_a_tr
     in_scene(scenario)
 
 
-def test_no_sweep_is_begun_signed_or_taken_further_while_a_sign_of_a_rollback_stands(
+def test_no_sweep_is_begun_signed_dropped_or_taken_further_while_a_sign_of_a_rollback_stands(
     in_scene: "InScene",
 ) -> None:
     async def scenario(scene: SweepScene) -> None:
@@ -309,6 +309,7 @@ def test_no_sweep_is_begun_signed_or_taken_further_while_a_sign_of_a_rollback_st
             with pytest.raises(SweepMovedOn):
                 await sign(scene, sweep, draft)
             assert draft.nonces == []
+        assert await store.drop_unsigned(scene.connection, ERC20, NOW_MS, NOW_MS) == 0
         await scene.connection.execute("delete from rollback_evidence")
         assert await store.list_open(scene.connection, ERC20) == direct
         assert (await sign(scene, direct[1], FakeDraft("x"))).raw == b"x at 9"

@@ -137,11 +137,12 @@ update sweep set step = %(step)s::text, cause = %(cause)s::text, ended_ms = %(no
 -- name: drop_unsigned
 -- Old sweeps without a signature: their prices have changed, so they are planned again. The first signature raises the version.
 -- It is a column of the locked row, so a signature that was committed while this waited is seen. A successor is not planned
--- again: it spends the rest of a budget, and fails if it can't be signed.
+-- again: it spends the rest of a budget, and fails if it can't be signed. After a rollback none is dropped: its signature may
+-- be among what was lost.
 update sweep s set step = %(step)s::text, version = version + 1, ended_ms = %(now_ms)s::bigint, obstacle = null, stalled_ms = null,
                    cause = 'nothing was signed in time' || coalesce(': ' || obstacle, '')
  where s.chain = %(chain)s::text and s.ended_ms is null and s.opened_ms <= %(before_ms)s::bigint
-   and s.version = 0 and s.continues is null;
+   and s.version = 0 and s.continues is null and not exists (select from rollback_evidence);
 
 -- name: read_wallet
 -- A chain's hot wallet, and its next nonce.
