@@ -1709,6 +1709,7 @@ CREATE TABLE public.sweep (
     stalled_ms bigint,
     budget bigint,
     continues bigint,
+    ended_by text,
     CONSTRAINT sweep_account_no_check CHECK ((account_no >= 0)),
     CONSTRAINT sweep_actor_check CHECK ((actor <> ''::text)),
     CONSTRAINT sweep_address_check CHECK ((length(address) = 20)),
@@ -1722,6 +1723,7 @@ CREATE TABLE public.sweep (
     CONSTRAINT sweep_continued CHECK (((step <> 'continued'::text) OR ((token_tx_hash IS NULL) AND (token_fee IS NULL)))),
     CONSTRAINT sweep_done CHECK (((step <> 'done'::text) OR ((token_tx_hash IS NOT NULL) AND ((top_up = 0) OR (top_up_tx_hash IS NOT NULL))))),
     CONSTRAINT sweep_ended CHECK (((ended_ms IS NULL) = (step = ANY (ARRAY['top_up'::text, 'token'::text])))),
+    CONSTRAINT sweep_ended_by CHECK (((ended_by IS NULL) OR ((ended_by <> ''::text) AND (step = 'failed'::text)))),
     CONSTRAINT sweep_obstacle_check CHECK ((obstacle <> ''::text)),
     CONSTRAINT sweep_step_check CHECK ((step = ANY (ARRAY['top_up'::text, 'token'::text, 'done'::text, 'continued'::text, 'failed'::text, 'dropped'::text]))),
     CONSTRAINT sweep_token_fee_check CHECK ((token_fee >= 0)),
@@ -2513,6 +2515,8 @@ CREATE INDEX sweep_address ON public.sweep USING btree (chain, address, sweep_id
 CREATE UNIQUE INDEX sweep_continued_once ON public.sweep USING btree (chain, continues) WHERE (continues IS NOT NULL);
 
 CREATE INDEX sweep_ended ON public.sweep USING btree (ended_ms) WHERE (ended_ms IS NOT NULL);
+
+CREATE INDEX sweep_failed ON public.sweep USING btree (chain, ended_ms) WHERE ((step = 'failed'::text) AND (ended_by IS NULL));
 
 CREATE UNIQUE INDEX sweep_newest ON public.sweep USING btree (sweep_id);
 

@@ -2,10 +2,14 @@
 
 import re
 from datetime import UTC, datetime
+from functools import partial
 from html import unescape
+from typing import Any
 
 import pytest
+from psycopg import AsyncConnection
 from tests.console.conftest import ConsoleUser, People, read_text
+from tests.console.money_scene import open_sweep
 from tests.console.test_banner import all_goes_on, stop
 from tests.console.test_callbacks import make_event
 from tests.console.test_deposits import arrive
@@ -17,6 +21,8 @@ from tests.journeys.conftest import DAY_MS, Clock, Platform, Shop
 
 from merchant_wallet.book.nonce_partitions import ensure_nonce_partitions
 from merchant_wallet.console import inbox_cache
+from merchant_wallet.custody.sweeps import store
+from merchant_wallet.custody.sweeps.manual_end import end_sweep
 from merchant_wallet.operators import waits
 from merchant_wallet.reporting import inbox, inbox_lists
 
@@ -25,6 +31,7 @@ __all__ = ["all_goes_on", "till"]
 SETTINGS = {"sandbox_two_people": True}
 CLOCK_MS = 1_790_000_000_000
 HOUR_MS = 3_600_000
+Connection = AsyncConnection[Any]
 INBOX = "/console/inbox"
 SEEN = f"{INBOX}/sign-ins/seen"
 
@@ -46,6 +53,7 @@ def _clean(platform: Platform, clock: Clock, monkeypatch: pytest.MonkeyPatch) ->
     platform.rows("update callback set state = 'due'")
     platform.rows("delete from failed_sign_in")
     platform.rows("delete from failed_sign_in_seen")
+    platform.rows("delete from sweep")
 
 
 def enrol(*people: ConsoleUser) -> None:
@@ -215,6 +223,39 @@ def test_a_comparison_that_failed_once_calls_nobody(platform: Platform, people: 
     assert text not in items(ann)
     clock.advance(inbox_lists.COMPARED_AGAIN_MS)
     assert text in items(ann)
+
+
+def test_failed_sweeps_are_one_item_of_a_chain_until_one_succeeds_there_or_a_person_has_ended_one(
+    platform: Platform, people: People
+) -> None:
+    ann = people.signed_in("operator")
+
+    async def fail_open(conn: Connection) -> None:
+        for sweep in await store.list_open(conn, "TRC20"):
+            await store.fail(conn, sweep, "it was reverted", None, 5)
+
+    def fail_at(*addresses: bytes) -> None:
+        for address in addresses:
+            open_sweep(platform, address)
+        platform.operate(fail_open)
+
+    assert items(ann) == {}
+    fail_at(b"D" * 20, b"E" * 20)
+    fail_at(b"D" * 20)
+    assert list(items(ann)) == ["Sweeps of 2 addresses on TRC20 have failed"]
+    assert 'class="inbox-text" href="/console/safety"' in ann.page(INBOX)
+    again = open_sweep(platform, b"D" * 20)
+    assert len(items(ann)) == 1, "another try has not succeeded yet"
+    platform.rows(
+        "update sweep set step = 'done', token_tx_hash = 'x', ended_ms = 6 where sweep_id = %s", again
+    )
+    assert list(items(ann)) == ["The sweep of 1 address on TRC20 has failed"]
+    last = open_sweep(platform, b"E" * 20)
+    end = partial(end_sweep, sweepers={}, sweep_id=last, actor="operator:ann", reason="no", now_ms=7)
+    platform.operate(end)
+    assert items(ann) == {}
+    fail_at(b"E" * 20)
+    assert len(items(ann)) == 1
 
 
 def seen_form(person: ConsoleUser) -> dict[str, str]:

@@ -143,6 +143,15 @@ async def list_dust(asked: Asked) -> list[Item]:
     ]
 
 
+async def list_failed_sweeps(asked: Asked) -> list[Item]:
+    """Addresses at which a sweep failed and nobody has tried again with success: one item for each chain."""
+    values = {"chains": list(asked.chains), "most": MAX_COUNTED}
+    return [
+        Item(row["chain"], row["oldest_ms"], {"chain": row["chain"], "count": _bounded(row["addresses"])})
+        for row in await fetch(asked.home, QUERIES["count_failed_sweeps"].text, values)
+    ]
+
+
 async def list_adjustments(asked: Asked) -> list[Item]:
     """Adjustments that wait for a second person, and accepted ones that nobody carried out."""
     home, now_ms = asked.home, asked.at_ms

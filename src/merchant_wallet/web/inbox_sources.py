@@ -193,6 +193,14 @@ SOURCES: Final[tuple[Source, ...]] = (
         list_months_to_close,
     ),
     Source(
+        "sweep",
+        N_("Failed sweeps"),
+        {"": N_("Sweeps of {count} addresses on {chain} have failed")},
+        "/console/safety",
+        Right.SWEEP,
+        inbox_lists.list_failed_sweeps,
+    ),
+    Source(
         "callback",
         N_("Callbacks given up"),
         {"": N_("{count} callbacks were given up")},

@@ -66,6 +66,9 @@ ONE: Final[Mapping[str, One]] = {
     "The hot wallet on {chain} holds too little coin for the network fee of {count} orders": One(
         "count", "The hot wallet on {chain} holds too little coin for the network fee of {count} order"
     ),
+    "Sweeps of {count} addresses on {chain} have failed": One(
+        "count", "The sweep of {count} address on {chain} has failed"
+    ),
     "{count} callbacks were given up": One("count", "{count} callback was given up"),
     "{count} sign-ins failed within a day: {subject}": One(
         "count", "{count} sign-in failed within a day: {subject}"

@@ -57,7 +57,8 @@ async def end_sweep(
     facts = {"chain": sweep.chain, "address": format_address(sweep.chain, sweep.address)}
     try:
         async with connection.transaction():
-            await store.fail(connection, sweep, f"{actor} ended it: {reason}", None, author.at_ms)
+            cause = f"{actor} ended it: {reason}"
+            await store.fail(connection, sweep, cause, None, author.at_ms, ended_by=actor)
             await author.record(connection, END_SWEEP, format_sweep(sweep.sweep_id), after=facts)
             await also(connection)
     except SweepMovedOn as error:

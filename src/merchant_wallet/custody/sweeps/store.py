@@ -291,14 +291,15 @@ async def fail(
     now_ms: int,
     *,
     wallet_fault: str | None = None,
+    ended_by: str | None = None,
 ) -> None:
     """The sweep fails: its transaction moves nothing. `wallet_fault` also freezes its hot wallet, unless
-    that is not the chain's any more.
+    that is not the chain's any more. `ended_by` is the person who ended it.
 
     Either the chain proves it, or nothing that was signed can count. Raises SweepMovedOn, also if more was
     signed meanwhile.
     """
-    values = {**_make_key_params(sweep), "cause": cause, "fee": fee, "now_ms": now_ms}
+    values = {**_make_key_params(sweep), "cause": cause, "fee": fee, "ended_by": ended_by, "now_ms": now_ms}
     async with connection.transaction():
         await _take_step(connection, sweep)
         await _end_without(connection, sweep, Event.FAILED, values)
@@ -309,7 +310,7 @@ async def fail(
 
 async def continue_sweep(connection: Connection, sweep: Sweep, terms: Terms, cause: str, now_ms: int) -> int:
     """End a sweep and open its successor, on other terms. Returns its id. Raises SweepMovedOn."""
-    values = {**_make_key_params(sweep), "cause": cause, "fee": None, "now_ms": now_ms}
+    values = {**_make_key_params(sweep), "cause": cause, "fee": None, "ended_by": None, "now_ms": now_ms}
     async with connection.transaction():
         await _take_step(connection, sweep)
         await _end_without(connection, sweep, Event.CONTINUED, values)

@@ -128,8 +128,8 @@ update sweep set step = %(step)s::text, token_tx_hash = %(tx_hash)s::text, token
 
 -- name: end_without
 -- It ends although its transaction moved nothing. What that burnt is kept.
-update sweep set step = %(step)s::text, cause = %(cause)s::text, ended_ms = %(now_ms)s::bigint, obstacle = null,
-                 stalled_ms = null,
+update sweep set step = %(step)s::text, cause = %(cause)s::text, ended_by = %(ended_by)s::text, ended_ms = %(now_ms)s::bigint,
+                 obstacle = null, stalled_ms = null,
                  top_up_fee = case when step = 'top_up' then %(fee)s::bigint else top_up_fee end,
                  token_fee = case when step = 'token' then %(fee)s::bigint else token_fee end
  where chain = %(chain)s::text and sweep_id = %(sweep_id)s::bigint;
