@@ -1,6 +1,7 @@
 """Home is restored from a backup, its apart cell is not. Payouts stop until home knows what the cell has."""
 
 import asyncio
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,7 +22,9 @@ from merchant_wallet.audit.rollback.evidence import list_evidence
 from merchant_wallet.base.cells import Apart, Databases
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.db import connect
-from merchant_wallet.book.commands import TakeUp
+from merchant_wallet.book.commands import Approve, TakeUp
+from merchant_wallet.book.early_approvals import find_early_approval
+from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.merchants import store, xpub_pool
 from merchant_wallet.merchants.cells.carrying import carry
 from merchant_wallet.merchants.cells.home_restoration import Means, restore
@@ -29,6 +32,7 @@ from merchant_wallet.merchants.cells.lost_merchants import MerchantDiffers
 from merchant_wallet.merchants.cells.moves import Auditor
 from merchant_wallet.merchants.keys import Keyring
 from merchant_wallet.merchants.xpub_pool import PoolEmpty
+from merchant_wallet.operators.order_approvals import read_eligible_ms
 
 BY = Auditor(REQUEST.actor, REQUEST.source)
 FORGOTTEN = ("merchant_address", "account", "book", "issued_address", "id_range", "merchant_secret")
@@ -84,7 +88,7 @@ def compare(layout: Layout, folder: Path) -> list[str]:
 
 async def _accept(layout: Layout, folder: Path) -> tuple[int, ...]:
     async with await connect(layout.url) as home, await connect(layout.far_url) as far:
-        means = Means(BY, Keyring(MASTER_KEY), is_sandbox=True)
+        means = Means(BY, Keyring(MASTER_KEY), is_sandbox=True, secret_wait_ms=DAY_MS)
 
         async def give_back(databases: Databases) -> None:
             await restore(databases, means)
@@ -142,6 +146,36 @@ def test_a_home_that_is_behind_its_cell_pays_nothing_until_a_person_accepts_it(
             ) == [(8,)]
             assert open_shop(platform, layout, away=True).merchant_id > lost.merchant_id
         assert status(away, made) == "1"
+
+
+def test_of_a_restored_home_nobody_approves_orders_of_secrets_that_it_may_have_lost_or_more_than_a_day_allows(
+    layout: Layout, tmp_path: Path
+) -> None:
+    folder = open_folder(layout, tmp_path)
+    with running(layout.url, tmp_path) as platform:
+        away, idle = (platform.open_merchant(cell_id=layout.far_id, approval_limit="1") for _ in range(2))
+        away.fund("USDT", "100")
+        waiting, approved = (int(order(away)["orderId"]) for _ in range(2))
+        away.ask_book(Approve(approved, "operator:ann"))
+        with layout.both() as (home, far):
+            far.execute("update cell_state set home_no = 9")
+            home.execute("insert into approved_sum values ('ann', %s, 1)", (now_ms() // DAY_MS,))
+            assert asyncio.run(_accept(layout, folder)) == ()
+            assert sorted(read(home, "select person, units from approved_sum")) == [("ann", 3_000_000)]
+
+        async def look() -> None:
+            async with await connect(layout.url) as home, await connect(layout.far_url) as far:
+                held_ms = await read_eligible_ms(home, "operator:ben", away.merchant_id)
+                assert held_ms > now_ms() + DAY_MS // 2
+                assert await read_eligible_ms(home, "operator:ben", idle.merchant_id) == 0
+                find = partial(find_early_approval, home, far, away.merchant_id)
+                assert await find(min(waiting, approved), max(waiting, approved)) is None
+                # Somebody who gets past the web side is noticed by the payer and by verification.
+                away.ask_book(Approve(waiting, "cli:dave"))
+                assert await find(waiting, waiting) == (waiting, "cli:dave")
+                assert await find(approved, approved) is None
+
+        asyncio.run(look())
 
 
 def _restore(home: psycopg.Connection, before: Backup, lost: int) -> None:

@@ -66,6 +66,7 @@ READS_ALL = {
     "records.sql/list_swept": "sums what was swept from each address, if a sum is wrong",
     "books.sql/list_fees": "sums what was ever taken out of each book's fees, for one operator's question",
     "home_restoration.sql/list_addresses": "what a restored home may lack, once in an acceptance",
+    "home_restoration.sql/sum_approvals": "what a restored home may lack, once in an acceptance",
     "verify.sql/list_books": "skips along each index from one merchant to the next",
     "verify.sql/find_stray_wallet": "holds all addresses of a book against the platform's",
     "verify.sql/find_stray_deposit": "holds all deposits of a book against their credits",

@@ -4,6 +4,11 @@ An actor is a channel and a name. The name alone identifies the person. Two peop
 names.
 """
 
+from typing import Final
+
+EVERYONE: Final = "*"
+"""Stands for every person in a wait. No operator and no user of a system has this name."""
+
 
 def person_of(actor: str) -> str:
     """The person behind an actor such as `cli:ann` or `operator:Ann`, in lower case.

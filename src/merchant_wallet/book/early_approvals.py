@@ -1,8 +1,9 @@
 """Early approvals: given by people whose approvals did not count yet.
 
-New, reset, enabled or promoted operators wait. Who made a merchant's secret waits for its orders. The payer
-checks one order before its payment begins and at each attempt. Verification checks a whole book. The
-statement is in `early_approvals.sql`. Raises `psycopg.Error`.
+New, reset, enabled or promoted operators wait. Who made a merchant's secret waits for its orders, or everyone
+does, if a restored home no longer knows who made one. The payer checks one order before its payment begins
+and at each attempt. Verification checks a whole book. The statement is in `early_approvals.sql`. Raises
+`psycopg.Error`.
 """
 
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any, Final
 import psycopg
 
 from merchant_wallet.base.db import Queries
+from merchant_wallet.book.actors import EVERYONE
 from merchant_wallet.book.home import list_waits
 
 QUERIES: Final = Queries(Path(__file__).with_name("early_approvals.sql"))
@@ -28,10 +30,12 @@ async def find_early_approval(
     waits = [one for one in await list_waits(home) if one.merchant_id in (None, merchant_id)]
     if not waits:
         return None
+    times = [f"[{wait.from_ms},{wait.eligible_ms})" for wait in waits if wait.person == EVERYONE]
     values = {
         "merchant_id": merchant_id,
         "first_id": first_id,
         "last_id": last_id,
+        "everyone": f"{{{','.join(times)}}}",
         "persons": [wait.person for wait in waits],
         "from_ms": [wait.from_ms for wait in waits],
         "eligible_ms": [wait.eligible_ms for wait in waits],

@@ -225,6 +225,7 @@ async def _accept(
         settings.sandbox,
         ArchiveFolder(settings.archive_folder),
         await list_checkpointed(base.checkpoint_dir),
+        settings.secret_wait_ms,
     )
     restored: list[Restored] = []
 

@@ -7,13 +7,17 @@ Rules:
 - The person does not wait if nobody else could approve. Whoever was disabled or got another role a short time
   ago counts as somebody else: one person alone may disable the others.
 - A merchant's own people are not meant: they approve nothing.
+- If home was restored alone, it may have lost who made secrets that cells have orders of. Then nobody's
+  approvals of these merchants' orders count for a time (`note_lost`).
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 from merchant_wallet.audit.records import Author
 from merchant_wallet.base.db import Queries
+from merchant_wallet.book.actors import EVERYONE
 from merchant_wallet.merchants.store import Connection
 
 QUERIES: Final = Queries(Path(__file__).with_name("staff_secrets.sql"))
@@ -28,3 +32,9 @@ async def note(conn: Connection, author: Author, merchant_id: int, key_no: int, 
     for actor in author.people:
         if not actor.startswith(_MERCHANT):
             await conn.execute(QUERIES["note"].text, {**values, "actor": actor})
+
+
+async def note_lost(conn: Connection, merchant_ids: Sequence[int], *, at_ms: int, wait_ms: int) -> None:
+    """Note that anybody may have made a secret of these merchants. Nobody's approvals count for `wait_ms`."""
+    values = {"merchant_ids": merchant_ids, "everyone": EVERYONE, "at_ms": at_ms, "wait_ms": wait_ms}
+    await conn.execute(QUERIES["note_lost"].text, values)

@@ -12,22 +12,28 @@ Rules:
 - Ids after home's newest merchant, up to the newest one that a cell or a checkpoint has, were given out. As
   many accounts as merchants are still missing leave the pool. The sequence does not say it: PostgreSQL
   logs it ahead.
+- Home may have lost who made a merchant's secret, and what people approved. So nobody's approvals count for a
+  time for the merchants that have unapproved orders in an apart cell, and each person's sum of this day is at
+  least what the orders of all cells say. Orders that are made later need a secret that home knows.
 
 Statements are in `home_restoration.sql`. All raise `psycopg.Error`.
 """
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from psycopg import AsyncConnection
 
 from merchant_wallet.audit import records as audit
+from merchant_wallet.audit.rollback import evidence as rollback_evidence
 from merchant_wallet.base.cells import Apart, Databases
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.db import Queries
 from merchant_wallet.book.archive.files import ArchiveFolder
-from merchant_wallet.merchants import xpub_pool
+from merchant_wallet.book.state import DAY_MS
+from merchant_wallet.merchants import staff_secrets, xpub_pool
 from merchant_wallet.merchants.cells import book_placement, lost_merchants
 from merchant_wallet.merchants.cells.book_placement import LostBook, PlacedBook
 from merchant_wallet.merchants.cells.carrying import carry_waiting
@@ -50,6 +56,7 @@ class Means(NamedTuple):
     is_sandbox: bool
     archive: ArchiveFolder | None = None
     checkpointed: Sequence[int] = ()
+    secret_wait_ms: int = 0
 
 
 class Restored(NamedTuple):
@@ -85,6 +92,7 @@ async def restore(databases: Databases, means: Means) -> Restored:
     # A sequence knows no transaction.
     await home.execute(QUERIES["raise_merchant_id"].text, {"merchant_ids": ids})
     async with home.transaction():
+        await _hold_approvals(databases, now_ms(), means.secret_wait_ms)
         addresses = await _restore_numbers(home, seen)
     books, lost = await book_placement.place_books(databases, means.by, means.archive)
     async with home.transaction():
@@ -146,6 +154,24 @@ async def _restore_numbers(home: Connection, seen: list[CellSeen]) -> int:
     return added
 
 
+async def _hold_approvals(databases: Databases, at_ms: int, wait_ms: int) -> None:
+    """If home was rolled back, hold approvals of orders that a lost secret may have signed, and count
+    those of this day again.
+    """
+    home, apart = databases
+    if not any(found.subject == "home" for found in await rollback_evidence.list_evidence(home)):
+        return
+    merchant_ids = [row[0] for cell in apart.values() for row in await _fetch(cell, "list_unapproved")]
+    if wait_ms:
+        await staff_secrets.note_lost(home, merchant_ids, at_ms=at_ms, wait_ms=wait_ms)
+    day = at_ms // DAY_MS
+    sums: Counter[str] = Counter()
+    for place in (home, *apart.values()):
+        sums.update(dict(await _fetch(place, "sum_approvals", {"from_ms": day * DAY_MS})))
+    values = {"day": day, "people": list(sums), "units": list(sums.values())}
+    await home.execute(QUERIES["raise_approved_sums"].text, values)
+
+
 async def _raise_versions(home: Connection, seen: list[CellSeen]) -> None:
     for cell in seen:
         merchant_ids, _, _, versions = _columns(cell.books, 4)
@@ -157,5 +183,5 @@ def _columns(rows: Rows, count: int) -> list[list[Any]]:
     return [[row[place] for row in rows] for place in range(count)]
 
 
-async def _fetch(connection: Connection, name: str) -> Rows:
-    return await (await connection.execute(QUERIES[name].text)).fetchall()
+async def _fetch(connection: Connection, name: str, values: Mapping[str, object] | None = None) -> Rows:
+    return await (await connection.execute(QUERIES[name].text, values)).fetchall()

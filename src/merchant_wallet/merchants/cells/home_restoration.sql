@@ -61,3 +61,22 @@ on conflict do nothing;
 update merchant m set next_address_index = u.taken
   from (select merchant_id, count(*)::int as taken from unnest(%(merchant_ids)s::bigint[]) o (merchant_id) group by merchant_id) u
  where m.merchant_id = u.merchant_id and m.next_address_index < u.taken;
+
+-- name: list_unapproved
+-- The merchants of a cell with orders that wait for approval.
+select distinct merchant_id from withdrawal where status = 0 and approved_ms is null;
+
+-- name: sum_approvals
+-- What each person has approved in a cell since a moment. It reads all orders. The copy that a moved book left behind counts,
+-- too: then the sum is too high, for this day.
+select person_of(a.actor), sum(a.amount)::bigint
+  from (select approved_by, amount from withdrawal where approved_ms >= %(from_ms)s::bigint and approved_by <> 'limit'
+         union all
+        select first_approved_by, amount from withdrawal where first_approved_ms >= %(from_ms)s::bigint) a (actor, amount)
+ group by 1;
+
+-- name: raise_approved_sums
+-- A person's sum of the day is at least this.
+insert into approved_sum as s (person, day, units)
+select u.person, %(day)s::bigint, u.units from unnest(%(people)s::text[], %(units)s::bigint[]) u (person, units)
+    on conflict (person, day) do update set units = greatest(s.units, excluded.units);
