@@ -20,7 +20,6 @@ from merchant_wallet.processes.key_checks import (
     NOT_YET,
     OTHER_SEED,
     find_key_faults,
-    find_sweep_faults,
 )
 from merchant_wallet.processes.signers import find_keys_folder, make_rules
 from merchant_wallet.withdrawals.hot_wallet_store import open_wallet
@@ -68,10 +67,10 @@ def test_keys_fit_the_database_or_a_sentence_says_why_not(in_shop: InShop, tmp_p
                 await open_wallet(shop.connection, ERC20, wallet_of(known), 1)
             checks = (
                 (await find_key_faults(shop.connection, signer), paying),
-                (await find_sweep_faults(shop.connection, signer, [ERC20]), sweeping),
+                (await find_key_faults(shop.connection, signer, [ERC20]), sweeping),
             )
             # A wallet of another chain that waits for its takeover is in no sweep's way.
-            assert NOT_YET not in " ".join(await find_sweep_faults(shop.connection, signer, [TRC20]))
+            assert NOT_YET not in " ".join(await find_key_faults(shop.connection, signer, [TRC20]))
             for found, said in checks:
                 assert len(found) == (said is not None), (known, key, seed)
                 assert all(one.endswith(said or "") for one in found)

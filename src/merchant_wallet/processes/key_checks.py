@@ -29,27 +29,21 @@ NO_SEED: Final = (
 NOT_YET: Final = "The workers with this key must take over first."
 
 
-async def find_key_faults(home: Connection, signer: SeededSigner) -> list[str]:
-    """Sentences about keys that are not this database's. Empty if all fit. Raises SignerAway."""
-    edges = await xpub_pool.find_first_and_last(home)
-    if not edges:
+async def find_key_faults(home: Connection, signer: SeededSigner, swept: Collection[str] = ()) -> list[str]:
+    """Sentences about keys that are not this database's. Empty if all fit. Raises SignerAway.
+
+    `swept` are the chains to sweep with these keys: sweeps go to the signer's wallet.
+    """
+    chains, why = swept, NOT_YET
+    if edges := await xpub_pool.find_first_and_last(home):
+        # Usually account 0. A restored database may have given up the lowest ones.
+        account = dict(await signer.account(edges[0].account_no))
+        if not account:
+            chains, why = CODES, NO_SEED
+        elif account != edges[0].xpubs:
+            return [OTHER_SEED]
+    if not chains:
         return []
-    # Usually account 0. A restored database may have given up the lowest ones.
-    if account := dict(await signer.account(edges[0].account_no)):
-        return [] if account == edges[0].xpubs else [OTHER_SEED]
-    return await _find_other_wallets(home, signer, NO_SEED)
-
-
-async def find_sweep_faults(home: Connection, signer: SeededSigner, chains: Collection[str]) -> list[str]:
-    """The same about keys to sweep these chains with: sweeps go to the signer's wallet. Raises SignerAway."""
-    faults = await find_key_faults(home, signer)
-    return faults or await _find_other_wallets(home, signer, NOT_YET, chains)
-
-
-async def _find_other_wallets(
-    home: Connection, signer: SeededSigner, why: str, chains: Collection[str] = CODES
-) -> list[str]:
-    """The hot wallets of the signer that are others than the known ones."""
     known = {one.chain: one.address for one in await own_addresses.list_hot(home) if one.is_current}
     return [
         f"The hot wallet of {chain} is {format_address(chain, known[chain])}, and the key here is that of"

@@ -25,7 +25,6 @@ from merchant_wallet.custody.cold.limits import ELSEWHERE, RECORDED, TO_COLD, Di
 QUERIES: Final = Queries(Path(__file__).with_name("transfers.sql"))
 _TEXTS: Final = {name: query.text.encode() for name, query in QUERIES.items()}
 
-OPEN: Final = "open"
 UNSIGNED: Final = "unsigned"
 SIGNED: Final = "signed"
 DONE: Final = "done"
