@@ -8,7 +8,7 @@ from coincurve import PrivateKey
 from tests.cold.cold_scene import COLD, COLD_KEY
 from tests.console.conftest import People, read_text
 from tests.console.money_scene import HOT, begin_cold_transfer
-from tests.console.test_two_people import accept, last_entry, proposal_of
+from tests.console.two_people import accept, last_entry, proposal_of
 from tests.journeys.conftest import Platform, Shop
 from tests.journeys.orders import withdrawal
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from tests.console.conftest import ConsoleUser, People, read_text
-from tests.console.test_two_people import proposal_of
+from tests.console.two_people import proposal_of
 from tests.held_builder import held_builder
 from tests.journeys.conftest import DAY_MS, Clock, Platform, Shop
 from tests.late_modules import pypdf

@@ -15,8 +15,8 @@ from tests.console.test_callbacks import make_event
 from tests.console.test_deposits import arrive
 from tests.console.test_failed_sign_ins import fail
 from tests.console.test_reconciliation import COIN, keep
-from tests.console.test_two_people import proposal_of, set_
 from tests.console.test_withdrawals import QUEUE, Till, decide, till
+from tests.console.two_people import proposal_of, set_
 from tests.journeys.conftest import DAY_MS, Clock, Platform, Shop
 
 from merchant_wallet.book.nonce_partitions import ensure_nonce_partitions

@@ -6,7 +6,7 @@ import pytest
 from tests.console.conftest import People, read_text
 from tests.console.test_merchant_look import looks, save
 from tests.console.test_merchants import url_of
-from tests.console.test_two_people import WHY, accept, proposal_of, set_
+from tests.console.two_people import WHY, accept, proposal_of, set_
 from tests.journeys.conftest import Platform, Shop
 from tests.merchants.test_brand import draw
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from tests.console.conftest import ConsoleUser, People, read_text
 from tests.console.test_safety import work
-from tests.console.test_two_people import accept, proposal_of
+from tests.console.two_people import accept, proposal_of
 from tests.journeys.client import Answer
 from tests.journeys.conftest import Platform, Shop
 

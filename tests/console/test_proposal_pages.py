@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from tests.console.conftest import ConsoleUser, People, read_text
-from tests.console.test_two_people import OPERATORS, WHY, accept, proposal_of, set_
+from tests.console.two_people import OPERATORS, WHY, accept, proposal_of, set_
 from tests.journeys.conftest import DAY_MS, Clock, Platform, Shop
 
 from merchant_wallet.book.nonce_partitions import ensure_nonce_partitions

@@ -3,9 +3,10 @@
 from typing import Any
 
 import pytest
-from tests.console.conftest import ConsoleUser, People, read_text
+from tests.console.conftest import People, read_text
 from tests.console.test_merchant_look import save
 from tests.console.test_merchants import settings_form
+from tests.console.two_people import OPERATORS, PROPOSALS, WHY, accept, last_entry, limits, proposal_of, set_
 from tests.journeys.conftest import DAY_MS, Clock, Platform, Shop
 from tests.journeys.orders import withdrawal
 
@@ -17,9 +18,6 @@ from merchant_wallet.operators import records
 SETTINGS = {"sandbox_two_people": True}
 CLOCK_MS = 1_790_000_000_000
 HOUR_MS = 3_600_000
-PROPOSALS = "/console/proposals"
-OPERATORS = "/console/operators"
-WHY = "contract of 3 March"
 
 
 @pytest.fixture(autouse=True)
@@ -27,42 +25,6 @@ def _time_passes(platform: Platform, clock: Clock) -> None:
     """Each test has its own day, so that rates set by earlier tests are not compared."""
     clock.advance(3 * DAY_MS)
     platform.operate(lambda conn: ensure_nonce_partitions(conn, clock() // DAY_MS))
-
-
-def set_(person: ConsoleUser, shop: Shop, **changed: str) -> Any:
-    """Save the settings form."""
-    form = settings_form(person, shop) | {name.replace("_", "-"): text for name, text in changed.items()}
-    return person.post(f"/console/merchants/{shop.merchant_id}/settings", form)
-
-
-def limits(platform: Platform, shop: Shop) -> tuple[Any, ...]:
-    """Both approval limits, in USDT."""
-    found = platform.rows(
-        "select approval_limit_units / 1000000, second_approval_limit_units / 1000000 from merchant"
-        " where merchant_id = %s",
-        shop.merchant_id,
-    )
-    return tuple(int(value) for value in found[0])
-
-
-def accept(person: ConsoleUser, url: str) -> Any:
-    """Accept a proposal on its page."""
-    return person.post(f"{url}/accept")
-
-
-def proposal_of(answer: Any) -> str:
-    """The URL of the proposal that a form created."""
-    assert answer.status_code == 303, read_text(answer.text)
-    location: str = answer.headers["location"]
-    assert location.startswith(f"{PROPOSALS}/")
-    return location
-
-
-def last_entry(platform: Platform) -> tuple[Any, ...]:
-    """The latest entry of the audit log: actor, action, before and after."""
-    return platform.rows(
-        "select actor, action, before, after from audit_entry order by audit_no desc limit 1"
-    )[0]
 
 
 def test_one_operator_alone_cannot_raise_both_limits(platform: Platform, shop: Shop, people: People) -> None:
