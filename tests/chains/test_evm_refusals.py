@@ -110,6 +110,7 @@ def test_a_least_tip_is_learned_when_enough_nodes_name_it(evm: EvmScene) -> None
     async def story(chain: EvmChain, proxies: list[NodeProxy]) -> None:
         signed = await chain.build(payout(), [])
         first, _ = parse_signed(signed.raw)
+        refused = msgspec.structs.replace(payout(), is_refused=True)
         for proxy in proxies:
             proxy.fail(Refusal(-32000, "txpool is full"), SEND)
 
@@ -118,6 +119,11 @@ def test_a_least_tip_is_learned_when_enough_nodes_name_it(evm: EvmScene) -> None
             replaced, _ = parse_signed((await chain.build(payout(), [signed])).raw)
             return replaced
 
+        # Without a number from enough nodes the tip of this transfer is doubled, and no other's.
+        assert await is_refused(chain, signed)
+        doubled, _ = parse_signed((await chain.build(refused, [signed])).raw)
+        assert doubled.max_priority_fee == 2 * first.max_priority_fee
+        assert doubled.max_fee >= first.max_fee + first.max_priority_fee
         # One node alone raises nothing above what every replacement pays more.
         proxies[0].fail(Refusal(-32000, LOW_TIP), SEND)
         assert (await outbid()).max_priority_fee < 2 * first.max_priority_fee < 3 * GWEI

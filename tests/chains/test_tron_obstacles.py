@@ -121,6 +121,11 @@ def test_the_wallet_needs_trx_for_what_is_on_its_way_and_for_no_more(tron: TronS
         tron.network.mine()
         assert coins[tron.wallet] == one_sun
         assert await may_build(tron, first.raw)
+        # What has expired can burn nothing any more, although its order still waits.
+        lost = await tron.sign(payout_of(3, OTHER))
+        assert not await may_build(tron, lost.raw)
+        tron.let_expire()
+        assert await may_build(tron, lost.raw)
 
     tron.play(steps())
     tron.network.fake.coins[tron.wallet] = one_sun - 1

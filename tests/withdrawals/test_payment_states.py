@@ -272,11 +272,13 @@ def test_an_error_is_one_event() -> None:
 @each_row("state", ACTIONS)
 @each_row("error", [row[0] for row in ERRORS.values()], ids=list(ERRORS))
 def test_every_error_of_an_action_is_a_step_of_its_state(state: State, error: Exception) -> None:
-    step(state, read_error(ACTIONS[state], error, has_nonces=True))
+    for has_nonces in (True, False):
+        step(state, read_error(ACTIONS[state], error, has_nonces=has_nonces))
 
 
-def test_without_nonces_nothing_that_was_refused_is_signed_again() -> None:
-    assert read_error(Action.SEND, ERRORS["node refused"][0], has_nonces=False) is Event.FAILED
+def test_a_refused_transfer_of_a_chain_without_nonces_is_not_replaced() -> None:
+    refused, _, _ = ERRORS["node refused"]
+    assert read_error(Action.SEND, refused, has_nonces=False) is Event.FAILED
 
 
 @each_row("state", ACTIONS)

@@ -112,8 +112,8 @@ class World:
 
     def send(self) -> Event:
         assert self.stored, "nothing is sent that is not stored"
-        refused = (Event.REFUSED,) if self.has_nonces else ()
-        event, newest = self.choose(Event.SENT, *refused, Event.BLOCKED, Event.FAILED), self.stored[-1]
+        refused = Event.REFUSED if self.has_nonces else Event.FAILED
+        event, newest = self.choose(Event.SENT, refused, Event.BLOCKED, Event.FAILED), self.stored[-1]
         was_sent, is_unsure = newest.is_sent, event in (Event.BLOCKED, Event.FAILED)
         newest.is_sent |= event is Event.SENT or (is_unsure and self.happens())
         return Event.SENT_AGAIN if event is Event.SENT and was_sent else event

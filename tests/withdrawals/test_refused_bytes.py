@@ -1,11 +1,14 @@
 """Signed bytes that nodes refuse, usually because their fee is too low by now: they are replaced."""
 
 import json
+from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from structlog.testing import capture_logs
 from tests.withdrawals.fake_chains import STUCK_BLOCKS, EvmLikeFake
 
+from merchant_wallet.chains.protocol import Payout, SignedTransfer
 from merchant_wallet.chains.transport import NodeRefused
 from merchant_wallet.withdrawals.payouts import list_blocked, read_signed
 
@@ -14,7 +17,18 @@ if TYPE_CHECKING:
 
 
 class PriceFloorChain(EvmLikeFake):
-    """Like nodes with a full mempool: it refuses what pays less than the current price."""
+    """Like nodes with a full mempool: it refuses what pays less than the current price.
+
+    `refused` says of each signature whether it was asked for after a refusal.
+    """
+
+    def __init__(self, path: Path, name: str) -> None:
+        super().__init__(path, name)
+        self.refused: list[bool] = []
+
+    async def build(self, payout: Payout, earlier: Sequence[SignedTransfer]) -> SignedTransfer:
+        self.refused.append(payout.is_refused)
+        return await super().build(payout, earlier)
 
     async def broadcast(self, raw: bytes) -> None:
         with self.state() as state:
@@ -33,6 +47,7 @@ def test_what_nodes_refuse_for_its_fee_is_replaced_at_once_and_paid_once(in_shop
         chain.set(fee=1_100)
         shop.clock.advance(5_000)
         await shop.turn(payer)
+        assert chain.refused == [False, True]
         assert len(await read_signed(shop.connection, 1001, order.order_id)) == 2
         chain.mine(3)
         shop.clock.advance(5_000)

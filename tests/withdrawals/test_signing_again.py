@@ -1,11 +1,22 @@
 """A payout that expired: when it is signed again, and how long a blocked order is left alone."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from structlog.testing import capture_logs
+from tests.withdrawals.conftest import TRC20_ADDRESS
+from tests.withdrawals.fake_chains import TronLikeFake
 
-from merchant_wallet.chains.protocol import Blocked, Expired, Obstacle
-from merchant_wallet.withdrawals.payouts import list_blocked
+from merchant_wallet.chains.protocol import (
+    Blocked,
+    Expired,
+    Obstacle,
+    Payout,
+    ProvenUnpaid,
+    SignedTransfer,
+    Verdict,
+)
+from merchant_wallet.withdrawals.payouts import list_blocked, read_signed
 from merchant_wallet.withdrawals.stops import stop_payouts
 
 if TYPE_CHECKING:
@@ -37,6 +48,36 @@ def test_while_a_chain_is_stopped_nothing_that_expired_is_signed_again(in_shop: 
             await shop.turn(payer)
         assert [line["event"] for line in lines] == ["payout signed"]
         assert [payout.payout_id for payout in chain.built] == [order.order_id] * 2
+
+    in_shop(scenario)
+
+
+class EnergyChain(TronLikeFake):
+    """Like TRON with a wallet that is short of TRX: what ran out of energy has moved nothing and is void."""
+
+    async def judge(self, payout: Payout, signed: Sequence[SignedTransfer]) -> Verdict:
+        verdicts = [await super(EnergyChain, self).judge(payout, [one]) for one in signed]
+        voids = [isinstance(verdict, ProvenUnpaid) for verdict in verdicts]
+        counting = [verdict for verdict, is_void in zip(verdicts, voids, strict=True) if not is_void]
+        return counting[-1] if counting else Expired("OUT_OF_ENERGY")
+
+
+def test_an_order_whose_transfer_ran_out_of_energy_is_paid_once_and_not_failed(in_shop: "InShop") -> None:
+    async def scenario(shop: "Shop") -> None:
+        chain, order = EnergyChain(shop.folder / "expiring", "TRC20"), await shop.order(address=TRC20_ADDRESS)
+        payer = shop.payer(chains={"TRC20": chain})
+        await shop.turn(payer)
+        [waiting] = chain.waiting()
+        chain.set(reverting=[waiting["to"]])
+        chain.mine(1)
+        chain.set(reverting=[])
+        for _ in range(8):
+            shop.clock.advance(30_000)
+            await shop.turn(payer)
+            chain.mine(1)
+        assert await shop.status(order) == 2
+        assert chain.paid() == {order.order_id: [order.arrival_units]}
+        assert len(await read_signed(shop.connection, 1001, order.order_id)) == 2
 
     in_shop(scenario)
 

@@ -36,7 +36,8 @@ class Payout(msgspec.Struct, frozen=True, gc=False):
     `nonce` is the EVM nonce of the transaction. It is None on chains without nonces. `purpose` is `cold` for
     a transfer to the platform's own cold wallet. `pending` has the newest signed bytes of everything else
     that the wallet sends and that is not known to be final. None stands for a payout that reserved earlier
-    and is not signed yet. The wallet needs coin for all of it together.
+    and is not signed yet. The wallet needs coin for all of it together. `is_refused`: nodes have just refused
+    the newest transfer, perhaps for its tip.
     """
 
     payout_id: int
@@ -44,6 +45,7 @@ class Payout(msgspec.Struct, frozen=True, gc=False):
     nonce: int | None = None
     purpose: Literal["payout", "cold"] = "payout"
     pending: tuple[bytes | None, ...] = ()
+    is_refused: bool = False
 
 
 class SignedTransfer(msgspec.Struct, frozen=True, gc=False):

@@ -30,6 +30,7 @@ from merchant_wallet.chains.protocol import (
     Verdict,
 )
 from merchant_wallet.chains.signer import SigningRefused
+from merchant_wallet.chains.transport import NodeRefused
 from merchant_wallet.withdrawals import hot_wallet_store, payouts, reservations
 from merchant_wallet.withdrawals.hot_wallet import HotWallet
 from merchant_wallet.withdrawals.payment_states import (
@@ -212,7 +213,9 @@ class Payment:
             await self._worker_connection.get(), self._claim, self._hot_wallet.name
         )
         try:
-            payout = msgspec.structs.replace(self._with_nonce(), pending=pending)
+            payout = msgspec.structs.replace(
+                self._with_nonce(), pending=pending, is_refused=isinstance(self._error, NodeRefused)
+            )
             self._unstored = await self._chain.build(payout, earlier)
         except SigningRefused as refused:
             raise Blocked(Obstacle("limit", f"the signer refused: {refused}")) from refused

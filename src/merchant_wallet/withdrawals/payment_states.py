@@ -268,7 +268,10 @@ def read_verdict(verdict: Verdict, *, is_exact: bool, has_nonces: bool) -> Event
 
 
 def read_error(action: Action, error: Exception, *, has_nonces: bool) -> Event:
-    """The event that an error of an action is. Every state with the action has a step for it."""
+    """The event that an error of an action is. Every state with the action has a step for it.
+
+    Only a chain with nonces lets a refused transfer be replaced.
+    """
     # Elsewhere a signed transfer may still count, so the error proves nothing about the order.
     if action in (Action.CHECK_PAYABLE, Action.RESERVE, Action.SIGN) and isinstance(error, Unpayable):
         return Event.UNPAYABLE

@@ -11,6 +11,8 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Final
 
+import msgspec
+
 from merchant_wallet.base import clock as system_clock
 from merchant_wallet.base.addresses import keccak256
 from merchant_wallet.chains.agreement import agree_on_block, cautious_low, is_known
@@ -111,9 +113,9 @@ class EvmChain:
         return await next_nonce(self.nodes, self.wallet, self.rules.chain_id, known, is_first=is_first)
 
     @property
-    def min_tip_wei(self) -> int:
-        """The least tip for a unit of gas that nodes take now (see `broadcast`)."""
-        return self._broadcaster.least_tip_wei
+    def rules_now(self) -> EvmRules:
+        """The rules, with the least tip that the nodes ask for now (see `broadcast`)."""
+        return msgspec.structs.replace(self.rules, min_tip_wei=self._broadcaster.least_tip_wei)
 
     async def funds(self) -> int:
         """The lowest balance that nodes show at their final blocks (see `agreement`).
@@ -159,7 +161,7 @@ class EvmChain:
 
     async def judge(self, payout: Payout, signed: Sequence[SignedTransfer]) -> Verdict:
         """See `verdict`. Raises ChainAway."""
-        query = evm_verdict.PayoutQuery(self.rules, self.wallet, payout, signed, self.min_tip_wei)
+        query = evm_verdict.PayoutQuery(self.rules_now, self.wallet, payout, signed)
         return await evm_verdict.judge(self.nodes, query)
 
     # For cold money.
@@ -168,7 +170,7 @@ class EvmChain:
         self, sender: bytes, transfer: Transfer, nonce: int | None, lifetime_ms: int
     ) -> UnsignedTransfer:
         """See `unsigned`. Raises Blocked, ChainAway."""
-        return await build_unsigned(self.nodes, self.rules, sender, transfer, nonce)
+        return await build_unsigned(self.nodes, self.rules_now, sender, transfer, nonce)
 
     async def find_execution(self, sender: bytes, transfer: UnsignedTransfer) -> Execution | None:
         """See `execution`. Raises ChainAway, ChainDisagrees."""
@@ -322,7 +324,7 @@ class EvmChain:
         return answer_of(gas), answer_of(conditions)
 
     async def _read_conditions(self) -> ChainConditions:
-        return await read_conditions(self.nodes, self.rules, self.wallet, self.min_tip_wei)
+        return await read_conditions(self.nodes, self.rules_now, self.wallet)
 
     async def _gas(self, transfer: Transfer) -> int:
         """The gas limit of a transfer, which is simulated now. Raises Blocked."""
@@ -369,7 +371,7 @@ class EvmChain:
             transaction, _ = parse_signed(signed.raw)
             if transaction.nonce != nonce:
                 raise ValueError("what was signed before has another nonce")
-            offer = outbid(transaction, offer)
+            offer = outbid(transaction, offer, is_refused=payout.is_refused)
         cost_wei = self._check_cap(gas, offer)
         await require_coin(self.nodes, self.wallet, conditions, cost_wei, payout.pending, nonce)
         unsigned = encode_unsigned(

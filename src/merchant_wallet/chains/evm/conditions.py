@@ -43,9 +43,7 @@ async def read_fees(nodes: EvmNodes) -> EvmFees:
     return agree_fees(await nodes.answers(lambda node: node.fees(FEE_BLOCKS), is_urgent=True))
 
 
-async def read_conditions(
-    nodes: EvmNodes, rules: EvmRules, wallet: bytes, min_tip_wei: int
-) -> ChainConditions:
+async def read_conditions(nodes: EvmNodes, rules: EvmRules, wallet: bytes) -> ChainConditions:
     """The present conditions, from all nodes. Raises ChainAway, Blocked."""
 
     async def ask(node: EvmNode) -> tuple[int, int]:
@@ -63,7 +61,7 @@ async def read_conditions(
     if high - low > rules.stuck_blocks:
         text = f"nodes are at blocks {low} and {high}: one is behind, or ahead"
         raise Blocked(Obstacle("node", text))
-    offer = suggest_offer(fees, min_tip_wei)
+    offer = suggest_offer(fees, rules.min_tip_wei)
     return ChainConditions(offer, low, cautious_low([held_wei for _, held_wei in said]), bool(code))
 
 

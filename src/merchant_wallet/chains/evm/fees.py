@@ -4,6 +4,7 @@ Rules:
 - Amounts are wei, whole numbers, rounded up.
 - A replacement raises both fees by at least an eighth. The mempool of nodes asks for a tenth. An eighth
   leaves room for their rounding.
+- What nodes refused offers twice the tip. Not every node names the tip that it asks for.
 """
 
 from collections.abc import Sequence
@@ -58,11 +59,16 @@ def is_too_low(transaction: EvmTransaction, fees: EvmFees, min_tip: int) -> bool
     return transaction.max_priority_fee < min_tip or transaction.max_fee < fees.base_fee + min_tip
 
 
-def outbid(earlier: EvmTransaction, suggested: Offer) -> Offer:
-    """An offer at least an eighth above both fees of `earlier`, and not below `suggested`."""
+def outbid(earlier: EvmTransaction, suggested: Offer, *, is_refused: bool = False) -> Offer:
+    """An offer at least an eighth above both fees of `earlier`, and not below `suggested`.
+
+    With `is_refused` the tip is twice as high.
+    """
+    tip = earlier.max_priority_fee
+    least_tip = 2 * tip if is_refused else _an_eighth_more(tip)
     return Offer(
-        max(_an_eighth_more(earlier.max_priority_fee), suggested.max_priority_fee),
-        max(_an_eighth_more(earlier.max_fee), suggested.max_fee),
+        max(least_tip, suggested.max_priority_fee),
+        max(_an_eighth_more(earlier.max_fee), earlier.max_fee + least_tip - tip, suggested.max_fee),
     )
 
 

@@ -95,7 +95,7 @@ class EvmSweeper(ChainSweeper):
     async def quote(self, address: bytes, amount_units: int) -> Quote:
         """See `sweeps.Sweeper`. Raises Blocked, ChainAway."""
         gas = await self._gas(address, amount_units)
-        offer = suggest_offer(await read_fees(self._nodes), self._chain.min_tip_wei)
+        offer = suggest_offer(await read_fees(self._nodes), self._chain.rules_now.min_tip_wei)
         held = await self._chain.coin_balance(address)
         return Quote(held, gas * offer.max_fee, _PLAIN_GAS * offer.max_fee)
 
@@ -112,7 +112,8 @@ class EvmSweeper(ChainSweeper):
         )
         fee_limit = min(sweep_tx.fee_limit, self.fee_cap, await self._affordable(sweep_tx))
         fees = await read_fees(self._nodes)
-        offer = _bounded(fees, self._chain.min_tip_wei, _transactions(sweep_tx, earlier), fee_limit // gas)
+        min_tip_wei = self._chain.rules_now.min_tip_wei
+        offer = _bounded(fees, min_tip_wei, _transactions(sweep_tx, earlier), fee_limit // gas)
         recipient, value, call_data = sweep_tx.address, sweep_tx.amount, b""
         if not is_top_up:
             recipient, value = self._rules.token, 0

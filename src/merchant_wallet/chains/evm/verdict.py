@@ -42,13 +42,12 @@ LONG_WAITS: Final = 10
 
 
 class PayoutQuery(msgspec.Struct, frozen=True):
-    """The payout to judge: its wallet, everything that was ever signed for it, and the least tip of now."""
+    """The payout to judge: its wallet, and everything that was ever signed for it."""
 
     rules: EvmRules
     wallet: bytes
     payout: Payout
     signed: Sequence[SignedTransfer]
-    min_tip_wei: int = 0
 
     @property
     def nonce(self) -> int:
@@ -159,7 +158,7 @@ async def _wait(node: EvmNode, query: PayoutQuery, final: Block) -> NotFinal:
 
 async def _is_too_low(node: EvmNode, query: PayoutQuery) -> bool:
     newest, _ = parse_signed(query.signed[-1].raw)
-    return is_too_low(newest, await node.fees(1), query.min_tip_wei)
+    return is_too_low(newest, await node.fees(1), query.rules.min_tip_wei)
 
 
 async def _find_by_receipt(

@@ -114,7 +114,7 @@ class TronChain(TronReader):
         now_ms, reference = await self.moment()
         raw_data = self._write(payout, now_ms, reference)
         # This check comes last, so that as little as possible can change before the signature.
-        await self._require_payable(payout.transfer, payout.pending)
+        await self._require_payable(payout.transfer, _list_unexpired(payout.pending, now_ms))
         self._require_past(earlier, now_ms)
         request = SigningRequest(TRC20, payout.purpose, raw_data, payout.payout_id, payout.transfer)
         signature = await self._signer.sign(request)
@@ -345,9 +345,18 @@ def _pick_offset(payout_id: int) -> tuple[int, int]:
     return first % _OFFSET_RANGE_MS, second % _OFFSET_RANGE_SUN
 
 
+def _list_unexpired(pending: Sequence[bytes | None], now_ms: int) -> list[bytes | None]:
+    """What the chain may still take. An order that waits keeps what has expired for it."""
+    return [raw for raw in pending if raw is None or _read(raw).expiration_ms > now_ms]
+
+
+def _read(raw: bytes) -> TronTransaction:
+    return parse_raw(parse_foreign_envelope(raw)[0])
+
+
 def _sum_burnt_sun(pending: Sequence[bytes | None], energy: int, prices: Prices, owned: Resources) -> int:
     """What a payout of `energy` and all that is pending take from the account: TRX that they send or burn."""
-    sent = [None if raw is None else parse_raw(parse_foreign_envelope(raw)[0]) for raw in pending]
+    sent = [None if raw is None else _read(raw) for raw in pending]
     calls = 1 + sum(one is None or one.contract is not None for one in sent)
     sent_sun = sum(one.amount_sun for one in sent if one is not None)
     return sent_sun + _burnt_sun(1 + len(sent), calls * energy, prices, owned)

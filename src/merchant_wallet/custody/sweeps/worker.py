@@ -162,7 +162,8 @@ class SweepWorker:
         if isinstance(verdict, Pending):
             await _send_again(sweeper, signed[-1], verdict)
         if isinstance(verdict, Pending) and verdict.stuck:
-            await self._sign_and_send(sweeper, sweep, signed)
+            replaced = await self._sign(sweeper, sweep, signed)
+            await sweeper.broadcast(replaced.raw)
         elif verdict is None or isinstance(verdict, Expired):
             await self._sign_unless_stalled(sweeper, sweep, signed, verdict)
         else:
@@ -177,13 +178,11 @@ class SweepWorker:
             await self._fail(sweep, cause)
             return
         try:
-            await self._sign_and_send(sweeper, sweep, expired)
+            signed = await self._sign(sweeper, sweep, expired)
         except Blocked as blocked:
             await self._stall(sweeper, sweep, blocked.obstacle)
-
-    async def _sign_and_send(self, sweeper: Sweeper, sweep: Sweep, earlier: Sequence[SignedTransfer]) -> None:
-        signed = await self._sign(sweeper, sweep, earlier)
-        await sweeper.broadcast(signed.raw)
+        else:
+            await sweeper.broadcast(signed.raw)
 
     async def _sign(
         self, sweeper: Sweeper, sweep: Sweep, earlier: Sequence[SignedTransfer]
