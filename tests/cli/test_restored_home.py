@@ -98,6 +98,53 @@ def test_a_book_that_has_moved_away_is_in_its_new_cell_again(scene: Scene) -> No
     assert wallet.balance("Shop", "merchant:USDT") == "108"
 
 
+def test_a_copy_with_a_newer_checkpoint_is_right_although_it_is_shorter(scene: Scene) -> None:
+    wallet, before = scene.wallet, scene.back_up()
+    wallet.run("merchant", "move", "Shop", FAR)
+    wallet.credit("Shop", "USDT", "7")
+    assert scene.work() == []
+    wallet.run("merchant", "move", "Shop", "--drop-old")
+    wallet.run("merchant", "move", "Shop", "main")
+    wallet.credit("Shop", "USDT", "20")
+    # An hour later a checkpoint is signed that no copy has.
+    scene.copy(scene.far)
+    assert scene.work() == []
+    scene.restore(before)
+    for _ in range(3):
+        wallet.credit("Shop", "USDT", "1")
+    assert "home" in scene.work()
+    [book] = wallet.ask(*ACCEPT)["books"]
+    assert (book["cell"], book["entries"]) == (FAR, 2)
+    assert [len(entries) for entries in book["leftBehind"].values()] == [3]
+    scene.require_sound()
+    assert wallet.balance("Shop", "merchant:USDT") == "107"
+
+
+@pytest.mark.parametrize(("kept", "balance"), [(FAR, "107"), ("main", "106")])
+def test_copies_that_went_different_ways_are_left_to_a_person(scene: Scene, kept: str, balance: str) -> None:
+    wallet, before = scene.wallet, scene.back_up()
+    shop = find_shop(wallet)
+    wallet.run("merchant", "move", "Shop", FAR)
+    wallet.credit("Shop", "USDT", "7")
+    wallet.run("merchant", "move", "Shop", "--drop-old")
+    wallet.run("merchant", "move", "Shop", "main")
+    scene.restore(before)
+    for _ in range(2):
+        wallet.credit("Shop", "USDT", "3")
+        # Nobody signs the head of a book that may be the wrong copy.
+        assert scene.work() == ["home"]
+    refused = wallet.refuse(*ACCEPT)
+    assert f"--keep {shop}=CELL" in refused
+    assert "2 entries of its own" in refused
+    assert "1 entry of its own" in refused
+    assert f"--keep {shop}=" in wallet.refuse(*ACCEPT, "--keep", f"{shop}=north")
+    [book] = wallet.ask(*ACCEPT, "--keep", f"{shop}={kept}")["books"]
+    assert book["cell"] == kept
+    assert list(book["leftBehind"]) == [{FAR: "main", "main": FAR}[kept]]
+    scene.require_sound()
+    assert wallet.balance("Shop", "merchant:USDT") == balance
+
+
 def test_a_book_that_has_moved_home_is_the_closed_copy_again(scene: Scene) -> None:
     wallet = scene.wallet
     wallet.run("merchant", "move", "Shop", FAR)

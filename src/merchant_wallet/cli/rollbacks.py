@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 import typer
 
 from merchant_wallet.base.counted import count_of
+from merchant_wallet.base.user_input import parse_digits
 from merchant_wallet.cli import terminal
 from merchant_wallet.cli.failures import CANNOT_RUN, Failure
 from merchant_wallet.cli.options import DataOption, JsonOption
@@ -78,6 +79,15 @@ def accept_rollback(
             show_default=False,
         ),
     ] = None,
+    keep: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--keep",
+            metavar="MERCHANT=CELL",
+            help="Which copy of a book is right, if copies went different ways. May be repeated.",
+            show_default=False,
+        ),
+    ] = None,
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -100,10 +110,12 @@ def accept_rollback(
     if not reason.strip():
         raise Failure("--reason must say what happened.")
 
-    typed = _parse_places(cell_url or [])
+    typed, kept = _parse_places(cell_url or []), _parse_kept(keep or [])
 
     async def act(session: Session) -> dict[str, Any]:
-        return _describe(await _accept(session, reason.strip(), new_key, signer_record, freeze_open, typed))
+        return _describe(
+            await _accept(session, reason.strip(), new_key, signer_record, freeze_open, typed, kept)
+        )
 
     document = run(data, act)
     terminal.print_list(document, "signs", EVIDENCE_COLUMNS, as_json)
@@ -135,6 +147,18 @@ def _parse_places(typed: Sequence[str]) -> dict[str, str]:
             raise Failure(message, CANNOT_RUN) from None
         places[name] = url
     return places
+
+
+def _parse_kept(typed: Sequence[str]) -> dict[int, str]:
+    """The typed cells by merchant. Raises Failure."""
+    kept = {}
+    for text in typed:
+        number, _, cell = text.partition("=")
+        merchant_id = parse_digits(number)
+        if merchant_id is None or not cell:
+            raise Failure("--keep must be MERCHANT=CELL, such as 1001=west.", CANNOT_RUN)
+        kept[merchant_id] = cell
+    return kept
 
 
 def _note_restored(document: dict[str, Any]) -> None:
@@ -182,6 +206,7 @@ async def _accept(
     given: Path | None,
     freeze_open: bool,
     typed: dict[str, str],
+    kept: dict[int, str],
 ) -> Outcome:
     from merchant_wallet.audit.checkpointing.acceptance import (
         AcceptanceRequest,
@@ -195,10 +220,11 @@ async def _accept(
     from merchant_wallet.audit.rollback.signer_record import RecordUnreadable
     from merchant_wallet.base.cells import Databases
     from merchant_wallet.book.archive.files import ArchiveFolder
-    from merchant_wallet.book.checkpoint_keys import OLD_KEY
+    from merchant_wallet.book.checkpoint_keys import OLD_KEY, load_keys
     from merchant_wallet.book.checkpoints import list_checkpointed
     from merchant_wallet.merchants.cells import home_restoration, places
-    from merchant_wallet.merchants.cells.book_placement import NoWholeCopy
+    from merchant_wallet.merchants.cells.book_placement import CopiesDiffer, NoWholeCopy
+    from merchant_wallet.merchants.cells.copies import CheckpointFolder
     from merchant_wallet.merchants.cells.lost_merchants import AccountMissing, MerchantDiffers
     from merchant_wallet.merchants.cells.moves import Auditor
     from merchant_wallet.merchants.xpub_pool import PoolEmpty
@@ -219,13 +245,15 @@ async def _accept(
     request = AcceptanceRequest(author.actor, reason, author.source, author.at_ms)
     signer = open_or_create_signer(settings, old_key) if new_key else None
     by = Auditor(request.actor, request.source)
+    keys = await load_keys(session.conn, base.checkpoint_dir, old_key)
     means = home_restoration.Means(
         by,
         base.keyring,
         settings.sandbox,
-        ArchiveFolder(settings.archive_folder),
+        CheckpointFolder(base.checkpoint_dir, keys, ArchiveFolder(settings.archive_folder)),
         await list_checkpointed(base.checkpoint_dir),
         settings.secret_wait_ms,
+        kept,
     )
     restored: list[Restored] = []
 
@@ -248,6 +276,7 @@ async def _accept(
         MerchantDiffers,
         PoolEmpty,
         NoWholeCopy,
+        CopiesDiffer,
     ) as refused:
         raise Failure(str(refused)) from None
     except NothingToAccept:

@@ -4,7 +4,8 @@ Rules:
 - Nothing is paid before the first comparison is done (`compared`; for apart cells see `compared_cells`).
 - A cell that is away is compared and signed later. It delays nobody else.
 - Evidence of a rollback is stored. Until a person accepts it, it is logged as an error each minute.
-- A book with open evidence gets no new checkpoint: it would hide the difference.
+- A book with open evidence gets no new checkpoint: it would hide the difference. While home was rolled back
+  without its cells no book gets one: home may say that a wrong copy is the book.
 - A worker whose key was replaced writes no checkpoints. It must be restarted with the new key.
 """
 
@@ -137,7 +138,7 @@ class CheckpointTask:
         if "key" in subjects or await self._is_replaced(conn):
             return
         behind = {merchant_id for subject, merchant_id in open_evidence if subject == "book"}
-        for cell_id in [DEFAULT_CELL_ID, *cells.apart_ids]:
+        for cell_id in [] if "home" in subjects else [DEFAULT_CELL_ID, *cells.apart_ids]:
             heads = await cells.ask(cell_id, partial(read_heads, now_ms=at_ms))
             # A book that home places elsewhere, or does not know, would be compared elsewhere.
             placed = await cells.find_cells([head.merchant_id for head in heads])

@@ -4,8 +4,10 @@ Rules:
 - Home raises a merchant's `move_version` before any copy takes it on. So a copy with a higher number than
   home's shows a move that home has lost. An open copy in another cell than home says is left of such a move,
   or of a cell that was rolled back.
-- Outside home at most one copy with a higher number is open, and it is the right one. Without one, it is the
-  copy with the most entries that is whole.
+- Outside home at most one copy with a higher number is open, and it is the right one.
+- Without one, it is the whole copy that has the newest signed checkpoint of the book. Of several, the longest
+  one, if the others are beginnings of it. If they went different ways after that checkpoint, a person
+  chooses, and nothing is placed before.
 - All other copies are closed. What they alone have is named, and orders there of which nothing was signed are
   never paid. Home records the move again, so `merchant move --drop-old` removes the old copy.
 - Other copies are closed first, then the right one is opened, then home is told. So after a kill the same
@@ -18,7 +20,7 @@ Rules:
 Statements are in `book_placement.sql`. All raise `psycopg.Error`.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -26,12 +28,14 @@ from psycopg import AsyncConnection
 
 from merchant_wallet.base.cells import DEFAULT_CELL_ID, Databases
 from merchant_wallet.base.clock import now_ms
+from merchant_wallet.base.counted import count_of
 from merchant_wallet.base.db import Queries
-from merchant_wallet.book.archive.files import ArchiveFolder
+from merchant_wallet.book.checkpoints import check_checkpoints
 from merchant_wallet.book.verification.verify import verify_book
 from merchant_wallet.merchants.cells import book_fence
 from merchant_wallet.merchants.cells.book_copies import remove_copy
 from merchant_wallet.merchants.cells.book_tables import list_tables
+from merchant_wallet.merchants.cells.copies import CheckpointFolder
 from merchant_wallet.merchants.cells.moves import Auditor
 from merchant_wallet.merchants.id_ranges import take_range
 
@@ -45,6 +49,10 @@ OF_HOME: Final = "payout"
 
 class NoWholeCopy(Exception):
     """No copy of a book is whole. The text says what to do."""
+
+
+class CopiesDiffer(Exception):
+    """Copies of a book went different ways, and nothing proves which is right. The text says what to do."""
 
 
 class Copy(NamedTuple):
@@ -93,21 +101,30 @@ class LostBook(NamedTuple):
 
 
 async def place_books(
-    databases: Databases, by: Auditor, archive: ArchiveFolder | None
+    databases: Databases, by: Auditor, checkpoints: CheckpointFolder | None, kept: Mapping[int, str]
 ) -> tuple[list[PlacedBook], list[LostBook]]:
     """Place all books that are not where home says. Returns them, and those that begin anew.
 
-    Raises NoWholeCopy.
+    `kept` has the cells that a person chose, by merchant, for copies that went different ways.
+
+    Raises NoWholeCopy, CopiesDiffer.
     """
-    return await _Placement(databases, by, archive).run()
+    return await _Placement(databases, by, checkpoints, kept).run()
 
 
 class _Placement:
-    def __init__(self, databases: Databases, by: Auditor, archive: ArchiveFolder | None) -> None:
+    def __init__(
+        self,
+        databases: Databases,
+        by: Auditor,
+        checkpoints: CheckpointFolder | None,
+        kept: Mapping[int, str],
+    ) -> None:
         self._home = databases.home
         self._cells = {DEFAULT_CELL_ID: databases.home, **databases.apart}
         self._by = by
-        self._archive = archive
+        self._checkpoints = checkpoints
+        self._kept = kept
         self._names: dict[int, str] = {}
 
     async def run(self) -> tuple[list[PlacedBook], list[LostBook]]:
@@ -117,22 +134,26 @@ class _Placement:
         for cell_id, cell in self._cells.items():
             for row in await self._fetch(cell, "list_copies"):
                 copies.setdefault(row[0], []).append(Copy(cell_id, *row))
-        placed, lost = [], []
+        chosen, gone, differences = [], [], []
         for place in known.values():
             found = copies.get(place.merchant_id, [])
             if not found and place.is_opened and place.cell_id != DEFAULT_CELL_ID:
-                lost.append(await self._begin_anew(place))
+                gone.append((place, found))
             elif not _is_misplaced(place, found):
                 continue
             elif place.cell_id != DEFAULT_CELL_ID and await self._are_partial(found):
-                await self._remove(place, found)
-                lost.append(await self._begin_anew(place))
+                gone.append((place, found))
             else:
-                placed.append(await self._place(place, found))
-        return placed, lost
+                try:
+                    chosen.append((place, found, await self._choose(place, found)))
+                except CopiesDiffer as differ:
+                    differences.append(str(differ))
+        if differences:
+            raise CopiesDiffer(" ".join(differences))
+        lost = [await self._begin_anew(place, found) for place, found in gone]
+        return [await self._place(*placement) for placement in chosen], lost
 
-    async def _place(self, place: KnownPlace, copies: Sequence[Copy]) -> PlacedBook:
-        chosen = await self._choose(place, copies)
+    async def _place(self, place: KnownPlace, copies: Sequence[Copy], chosen: Copy) -> PlacedBook:
         version = _find_next_version(place, copies)
         others = [copy for copy in copies if copy is not chosen]
         left = {}
@@ -149,22 +170,60 @@ class _Placement:
         return PlacedBook(place.merchant_id, self._names[chosen.cell_id], chosen.entry_count, left)
 
     async def _choose(self, place: KnownPlace, copies: Sequence[Copy]) -> Copy:
+        """The right copy. Raises NoWholeCopy, CopiesDiffer."""
         if apart := [copy for copy in copies if copy.is_open and _is_ahead(place, copy)]:
             return max(apart, key=lambda copy: (copy.move_version, copy.entry_count))
-        for copy in sorted(copies, key=lambda copy: _rank(place, copy), reverse=True):
+        seen = {copy: await self._count_checkpoints(copy) for copy in copies} if len(copies) > 1 else {}
+        ranked = sorted(copies, key=lambda copy: (seen.get(copy, 0), _rank(place, copy)), reverse=True)
+        for number, copy in enumerate(ranked):
             if copy.is_open or await self._is_whole(copy):
-                return copy
+                rivals = [other for other in ranked[number + 1 :] if seen[other] == seen[copy]]
+                return await self._choose_between(copy, rivals)
         raise NoWholeCopy(
             f"No copy of the book of merchant {place.merchant_id} is whole. Restore a cell that has one"
             f" ({', '.join(self._names[copy.cell_id] for copy in copies)}) from its back-up, then run this"
             " again."
         )
 
+    async def _choose_between(self, longest: Copy, rivals: Sequence[Copy]) -> Copy:
+        """The longest copy, or a person's choice if others went different ways. Raises CopiesDiffer."""
+        others = [
+            rival
+            for rival in rivals
+            if await self._list_alone(rival, longest) and (rival.is_open or await self._is_whole(rival))
+        ]
+        if not others:
+            return longest
+        merchant_id = longest.merchant_id
+        for copy in (longest, *others):
+            if self._names[copy.cell_id] == self._kept.get(merchant_id):
+                return copy
+        own = [(longest, await self._list_alone(longest, others[0]))]
+        own += [(other, await self._list_alone(other, longest)) for other in others]
+        counts = ", ".join(
+            f"the one in cell {self._names[copy.cell_id]} has"
+            f" {count_of(len(alone), 'entry', 'entries')} of its own from {alone[-1]} on"
+            for copy, alone in own
+        )
+        raise CopiesDiffer(
+            f"The copies of the book of merchant {merchant_id} went different ways, and no checkpoint says"
+            f" which one is right: {counts}. Choose one: --keep {merchant_id}=CELL. What only the others have"
+            " must then be entered."
+        )
+
+    async def _count_checkpoints(self, copy: Copy) -> int:
+        """How many of the book's checkpoints a copy has, from the first one on."""
+        if self._checkpoints is None:
+            return 0
+        folder, keys, archive = self._checkpoints
+        cell = self._cells[copy.cell_id]
+        report = await check_checkpoints(self._home, cell, keys, folder, copy.merchant_id, archive)
+        return report.checked
+
     async def _is_whole(self, copy: Copy) -> bool:
         """A closed copy may be one that was still being filled."""
-        report = await verify_book(
-            self._home, self._cells[copy.cell_id], copy.merchant_id, archive=self._archive
-        )
+        archive = None if self._checkpoints is None else self._checkpoints.archive
+        report = await verify_book(self._home, self._cells[copy.cell_id], copy.merchant_id, archive=archive)
         return report.violation is None or report.violation.rule == OF_HOME
 
     async def _are_partial(self, copies: Sequence[Copy]) -> bool:
@@ -231,7 +290,9 @@ class _Placement:
                 await home.execute(QUERIES["drop_payouts"].text, orders)
             await self._record("merchant.move.restore", place, chosen.cell_id, leftBehind=_count(left))
 
-    async def _begin_anew(self, place: KnownPlace) -> LostBook:
+    async def _begin_anew(self, place: KnownPlace, copies: Sequence[Copy]) -> LostBook:
+        if copies:
+            await self._remove(place, copies)
         home, merchant_id = self._home, place.merchant_id
         values = {"merchant_id": merchant_id}
         async with home.transaction():

@@ -22,6 +22,7 @@ Statements are in `home_restoration.sql`. All raise `psycopg.Error`.
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from psycopg import AsyncConnection
@@ -31,12 +32,12 @@ from merchant_wallet.audit.rollback import evidence as rollback_evidence
 from merchant_wallet.base.cells import Apart, Databases
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.db import Queries
-from merchant_wallet.book.archive.files import ArchiveFolder
 from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.merchants import staff_secrets, xpub_pool
 from merchant_wallet.merchants.cells import book_placement, lost_merchants
 from merchant_wallet.merchants.cells.book_placement import LostBook, PlacedBook
 from merchant_wallet.merchants.cells.carrying import carry_waiting
+from merchant_wallet.merchants.cells.copies import CheckpointFolder
 from merchant_wallet.merchants.cells.mirroring import mirror
 from merchant_wallet.merchants.cells.moves import Auditor
 from merchant_wallet.merchants.keys import Keyring
@@ -49,14 +50,18 @@ Rows = list[tuple[Any, ...]]
 
 
 class Means(NamedTuple):
-    """Who accepts, and what is needed: keys, files, and the ids of merchants that have checkpoints."""
+    """Who accepts, and what is needed: keys, checkpoints, and the ids of merchants that have checkpoints.
+
+    `kept` has the cells whose copies of books a person chose, by merchant.
+    """
 
     by: Auditor
     keyring: Keyring
     is_sandbox: bool
-    archive: ArchiveFolder | None = None
+    checkpoints: CheckpointFolder | None = None
     checkpointed: Sequence[int] = ()
     secret_wait_ms: int = 0
+    kept: Mapping[int, str] = MappingProxyType({})
 
 
 class Restored(NamedTuple):
@@ -81,7 +86,10 @@ class CellSeen(NamedTuple):
 
 
 async def restore(databases: Databases, means: Means) -> Restored:
-    """Give home what its cells have. Raises MerchantDiffers, AccountMissing, PoolEmpty, NoWholeCopy."""
+    """Give home what its cells have.
+
+    Raises MerchantDiffers, AccountMissing, PoolEmpty, NoWholeCopy, CopiesDiffer.
+    """
     home, apart = databases
     await lost_merchants.require_same(databases)
     for cell in apart.values():
@@ -94,7 +102,7 @@ async def restore(databases: Databases, means: Means) -> Restored:
     async with home.transaction():
         await _hold_approvals(databases, now_ms(), means.secret_wait_ms)
         addresses = await _restore_numbers(home, seen)
-    books, lost = await book_placement.place_books(databases, means.by, means.archive)
+    books, lost = await book_placement.place_books(databases, means.by, means.checkpoints, means.kept)
     async with home.transaction():
         await _raise_versions(home, seen)
     for cell_id, cell in apart.items():
