@@ -65,7 +65,7 @@ ONE_DOOR: Final = {
     " operator.confirm_email operator.end_session operator.escalation operator.notifications"
     " operator.renew_codes operator.sign_in operator.sign_out",
     "wallet page": "sub_user.set_pin sub_user.change_pin",
-    "workers": "wallet.take",
+    "workers": "wallet.take withdrawal.end_lost",
     "nobody": "operator.sign_in_failed sub_user.pin_failed",
 }
 """The other acts, by their only door. Failures are counted, and written later."""

@@ -81,6 +81,7 @@ RUN_BY: Final[Mapping[str, tuple[Side, ...]]] = {
     "merchants/cells/places.sql": WORKER,
     "merchants/cells/replication.sql": (),
     "merchants/id_ranges.sql": BOTH,
+    "withdrawals/lost_payouts.sql": WORKER,
     "merchants/merchants.sql": BOTH,
     "merchants/xpub_pool.sql": BOTH,
     "observability/backup_metrics.sql": BOTH,

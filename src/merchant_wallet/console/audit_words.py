@@ -59,6 +59,7 @@ ACTIONS: Final[Mapping[str, str]] = {
     "withdrawal.approve": N_("approved a withdrawal"),
     "withdrawal.cancel": N_("cancelled a withdrawal"),
     "withdrawal.refund": N_("refunded a withdrawal"),
+    "withdrawal.end_lost": N_("found out what became of a lost order's payment"),
     "withdrawal.thaw": N_("resumed a frozen withdrawal"),
     "wallet.freeze": N_("stopped payouts"),
     "wallet.thaw": N_("resumed payouts"),

@@ -1,4 +1,4 @@
-"""The payout workers: the payer, the worker that cancels nonce gaps, the sweep worker and that of cold money.
+"""The payout workers: payer, nonce gaps, lost payouts, sweeps, and cold money.
 
 Rules:
 - Payouts begin only after a check that the keys fit the database. Until then orders wait, each check logs
@@ -33,6 +33,7 @@ from merchant_wallet.processes.signer_metrics import CountingSigner
 from merchant_wallet.processes.signers import open_signer
 from merchant_wallet.withdrawals.attempt import Book, FindRefundRest, ScreenOrder
 from merchant_wallet.withdrawals.hot_wallet_store import WalletMoved, open_wallet
+from merchant_wallet.withdrawals.lost_payouts import LostPayoutWorker
 from merchant_wallet.withdrawals.nonce_gaps import NonceGapWorker
 from merchant_wallet.withdrawals.payer import CLAIM_MS, Payer
 from merchant_wallet.withdrawals.sandbox_ledger import SandboxLedger
@@ -73,6 +74,7 @@ class PayoutWorkers:
         cold: ColdWorker | None = None,
         fees: NetworkFeeWorker | None = None,
         admit_nodes: AdmitNodes | None = None,
+        lost: LostPayoutWorker | None = None,
     ) -> None:
         self.checked = asyncio.Event()
         self.wrong: list[str] = []
@@ -83,6 +85,7 @@ class PayoutWorkers:
         self._sweeps = sweeps
         self._cold = cold
         self._fees = fees
+        self._lost = lost
         self._signer = signer
         self._close_chains = close_chains
         self._admit_nodes = admit_nodes
@@ -104,9 +107,9 @@ class PayoutWorkers:
         sweeping = [] if self._sweeps is None else [self._sweeps.run]
         cold = [] if self._cold is None else [self._cold.run]
         fees = [] if self._fees is None else [self._fees.run]
-        await run_workers(
-            [self.payer.run, self._gaps.run, *sweeping, *cold, *fees, self._keep_admitting], stop
-        )
+        lost = [] if self._lost is None else [self._lost.run]
+        workers = [self.payer.run, self._gaps.run, *sweeping, *cold, *fees, *lost, self._keep_admitting]
+        await run_workers(workers, stop)
 
     async def check(self, stop: asyncio.Event, *, check_interval_s: float = CHECK_INTERVAL_S) -> None:
         """Wait until the keys fit the database and the nodes were checked, or `stop` is set."""
@@ -216,8 +219,9 @@ async def open_payout_workers(
     payer = make_payer(DEFAULT_CELL_ID, None)
     cold = open_cold_worker(connect, chains)
     fees = None if sweeps is None else NetworkFeeWorker(connect, sweeps.sweepers)
+    lost = LostPayoutWorker(connect, chains)
     return PayoutWorkers(
-        payer, gaps, check, sweeps, signer, close_chains, make_payer, cold, fees, admit_nodes
+        payer, gaps, check, sweeps, signer, close_chains, make_payer, cold, fees, admit_nodes, lost
     )
 
 

@@ -295,7 +295,8 @@ class Payment:
             case State.PROVEN_UNPAID, ProvenUnpaid() as proof, _:
                 return await self._give_up(proof.cause, proof.wallet_fault)
             case State.PAID, FinalRecord() as final, _:
-                await reservations.end(await self._worker_connection.get(), self._claim)
+                claim = self._claim
+                await reservations.end(await self._worker_connection.get(), claim.merchant_id, claim.order_id)
                 return Paid(final.tx_hash)
             case State.SUSPECT, FinalRecord() as final, _:
                 return Suspect(str(self._find_fault(final)))

@@ -154,9 +154,22 @@ async def give_up(
             await hot_wallet_store.freeze_wallet(connection, chain, wallet_fault, now_ms)
 
 
-async def end(connection: AsyncConnection, claim: Claim) -> None:
-    """Note that the order's money has left the wallet. It is a fact, so it needs no claim."""
-    await connection.execute(_TEXTS["end_reservation"], _make_key_params(claim))
+async def end(connection: AsyncConnection, merchant_id: int, order_id: int) -> bool:
+    """Note that the order's money has left the wallet, or never will. False if that is noted already.
+
+    It is a fact, so it needs no claim.
+    """
+    key = {"merchant_id": merchant_id, "order_id": order_id}
+    return bool((await connection.execute(_TEXTS["end_reservation"], key)).rowcount)
+
+
+async def drop_closed(connection: AsyncConnection, merchant_id: int, order_id: int) -> bool:
+    """Release what is reserved, without a nonce, for a closed payout of which nothing is signed.
+
+    False if there is nothing.
+    """
+    values = {"merchant_id": merchant_id, "order_id": order_id}
+    return bool((await connection.execute(_TEXTS["drop_closed"], values)).rowcount)
 
 
 async def freeze(

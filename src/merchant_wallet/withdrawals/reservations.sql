@@ -95,6 +95,12 @@ update wallet_nonce s
   from dropped d
  where s.chain = d.chain and s.wallet = d.wallet and s.nonce = d.nonce;
 
+-- name: drop_closed
+-- Releases what is reserved for a closed payout without a nonce.
+delete from payout_reservation r using payout p
+ where r.merchant_id = %(merchant_id)s::bigint and r.order_id = %(order_id)s::bigint and r.nonce is null
+   and p.merchant_id = r.merchant_id and p.order_id = r.order_id and p.phase = 'closed' and p.signed_no = 0;
+
 -- name: end_reservation
 -- The order's money has left the wallet, or proof was found that it never will. It no longer counts after the next
 -- request for the balance.
