@@ -823,6 +823,25 @@ ALTER TABLE public.job ALTER COLUMN job_id ADD GENERATED ALWAYS AS IDENTITY (
     CACHE 1
 );
 
+CREATE TABLE public.kept_copy (
+    merchant_id bigint NOT NULL,
+    cell_id integer NOT NULL,
+    chosen_ms bigint NOT NULL
+);
+
+CREATE TABLE public.lost_range (
+    range_no public.range_number NOT NULL,
+    lost_ms bigint NOT NULL
+);
+
+CREATE TABLE public.lost_xpub (
+    account_no integer NOT NULL,
+    xpubs jsonb NOT NULL,
+    lost_ms bigint NOT NULL,
+    CONSTRAINT lost_xpub_account_no CHECK ((account_no >= 0)),
+    CONSTRAINT lost_xpub_xpubs CHECK (((xpubs ? 'ERC20'::text) AND (xpubs ? 'TRC20'::text)))
+);
+
 CREATE TABLE public.merchant (
     merchant_id bigint NOT NULL,
     name text NOT NULL,
@@ -2100,6 +2119,15 @@ ALTER TABLE ONLY public.job
 ALTER TABLE ONLY public.job
     ADD CONSTRAINT job_pkey PRIMARY KEY (job_id);
 
+ALTER TABLE ONLY public.kept_copy
+    ADD CONSTRAINT kept_copy_pkey PRIMARY KEY (merchant_id);
+
+ALTER TABLE ONLY public.lost_range
+    ADD CONSTRAINT lost_range_pkey PRIMARY KEY (range_no);
+
+ALTER TABLE ONLY public.lost_xpub
+    ADD CONSTRAINT lost_xpub_pkey PRIMARY KEY (account_no);
+
 ALTER TABLE ONLY public.merchant_address
     ADD CONSTRAINT merchant_address_merchant_id_address_key UNIQUE (merchant_id, address);
 
@@ -2625,6 +2653,12 @@ ALTER TABLE ONLY public.invoice
 
 ALTER TABLE ONLY public.invoice
     ADD CONSTRAINT invoice_year_previous_number_fkey FOREIGN KEY (year, previous_number) REFERENCES public.invoice(year, number);
+
+ALTER TABLE ONLY public.kept_copy
+    ADD CONSTRAINT kept_copy_cell_id_fkey FOREIGN KEY (cell_id) REFERENCES public.cell(cell_id);
+
+ALTER TABLE ONLY public.kept_copy
+    ADD CONSTRAINT kept_copy_merchant_id_fkey FOREIGN KEY (merchant_id) REFERENCES public.merchant(merchant_id);
 
 ALTER TABLE ONLY public.merchant_address
     ADD CONSTRAINT merchant_address_merchant_id_fkey FOREIGN KEY (merchant_id) REFERENCES public.merchant(merchant_id);

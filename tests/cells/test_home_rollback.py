@@ -10,6 +10,7 @@ import pytest
 from tests.book.test_checkpoints import SIGNER
 from tests.cells.layout import Layout
 from tests.cells.test_workers import open_shop, order, status
+from tests.crash_points import before_change, run_killed
 from tests.journeys.conftest import MASTER_KEY, Shop, running
 from tests.merchants.test_xpub_pool import KEYRING, NOW_MS, accounts
 from tests.rollback.test_checkpoint_task import OLD_KEY, REQUEST
@@ -247,6 +248,108 @@ def test_a_live_merchant_comes_back_with_its_account_and_no_account_is_given_out
             new = await store.create(home, KEYRING, "Next", seed=None, at_ms=NOW_MS)
             assert new.merchant.merchant_id == max(away, made[0] + ahead) + 1
             assert (await store.load(home, KEYRING, away)) is not None
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("is_checkpointed", [False, True])
+def test_a_lost_merchant_comes_back_whole_when_its_cell_is_named_later(
+    layout: Layout, is_checkpointed: bool
+) -> None:
+    async def story() -> None:
+        async with await connect(layout.url) as home, await connect(layout.far_url) as far:
+            await xpub_pool.add(home, accounts(0, 5))
+            made = [
+                (await store.create(home, KEYRING, name, seed=None, at_ms=NOW_MS, cell_id=cell_id)).merchant
+                for name, cell_id in (("Stays", 0), ("Empty", layout.far_id), ("Away", layout.far_id))
+            ]
+            stays, *lost = [merchant.merchant_id for merchant in made]
+            for merchant_id in lost:
+                await carry(home, far, layout.far_id, merchant_id)
+            issued = await _list_rows(home, ISSUED_BY)
+            ranges = await _list_rows(home, "select merchant_id, range_no from id_range order by 1")
+            for table in FORGOTTEN:
+                await home.execute(f"delete from {table} where merchant_id > %s".encode(), (stays,))
+            await home.execute("update xpub_pool set merchant_id = null where merchant_id > %s", (stays,))
+            await home.execute("delete from merchant where merchant_id > %s", (stays,))
+
+            # A person forgot to name the cell.
+            shown = [ranges[-1][1]] if is_checkpointed else []
+            means = Means(BY, KEYRING, is_sandbox=False, checkpointed=lost[-1:], ranges=shown)
+            assert (await restore(Databases(home, {}), means)).merchants == []
+            new = await store.create(home, KEYRING, "Next", seed=None, at_ms=NOW_MS + 1)
+
+            means = Means(BY, KEYRING, is_sandbox=False)
+            assert (await restore(Databases(home, {layout.far_id: far}), means)).merchants == lost
+            after = await _list_rows(home, "select merchant_id, range_no from id_range order by 1")
+            assert after[:3] == ranges
+            assert after[3][0] == new.merchant.merchant_id
+            assert set(issued) <= set(await _list_rows(home, ISSUED_BY))
+            assert await _list_rows(home, "select account_no, merchant_id from xpub_pool order by 1") == [
+                (0, stays),
+                (1, lost[0]),
+                (2, lost[1]),
+                (3, new.merchant.merchant_id),
+                (4, None),
+            ]
+
+    asyncio.run(story())
+
+
+def test_a_restoration_killed_anywhere_gives_no_account_or_range_twice(layout: Layout) -> None:
+    async def give_back(with_cell: bool, means: Means) -> None:
+        async with await connect(layout.url) as home, await connect(layout.far_url) as far:
+            await restore(Databases(home, {layout.far_id: far} if with_cell else {}), means)
+
+    async def story() -> None:
+        async with await connect(layout.url) as home, await connect(layout.far_url) as far:
+            await xpub_pool.add(home, accounts(0, 5))
+            made = []
+            for name, cell_id in (("Stays", 0), ("Near", 0), ("Away", layout.far_id)):
+                new = await store.create(home, KEYRING, name, seed=None, at_ms=NOW_MS, cell_id=cell_id)
+                made.append(new.merchant.merchant_id)
+            stays, near, away = made
+            await carry(home, far, layout.far_id, away)
+            for table in FORGOTTEN:
+                await home.execute(f"delete from {table} where merchant_id > %s".encode(), (stays,))
+            await home.execute("update xpub_pool set merchant_id = null where merchant_id > %s", (stays,))
+            await home.execute("delete from merchant where merchant_id > %s", (stays,))
+            kills = 0
+            for with_cell in (False, True):
+                means = Means(BY, KEYRING, is_sandbox=False, checkpointed=[near, away], ranges=[2])
+                number = 1
+                while await run_killed(give_back(with_cell, means), before_change(number)):
+                    kills, number = kills + 1, number + 1
+            assert kills > 10
+            assert await _list_rows(home, "select account_no, merchant_id from xpub_pool order by 1") == [
+                (0, stays),
+                (2, away),
+                (3, None),
+                (4, None),
+            ]
+            assert await _list_rows(home, "select account_no from lost_xpub") == [(1,)]
+            new = await store.create(home, KEYRING, "Next", seed=None, at_ms=NOW_MS)
+            ranges = await _list_rows(home, "select range_no, merchant_id from id_range order by 1")
+            assert ranges == [(1, stays), (3, away), (4, new.merchant.merchant_id)]
+
+    asyncio.run(story())
+
+
+def test_a_merchant_whose_range_of_ids_was_given_out_again_is_refused(layout: Layout) -> None:
+    async def story() -> None:
+        async with await connect(layout.url) as home, await connect(layout.far_url) as far:
+            await xpub_pool.add(home, accounts(0, 3))
+            lost = await store.create(home, KEYRING, "Lost", seed=None, at_ms=NOW_MS, cell_id=layout.far_id)
+            merchant_id = lost.merchant.merchant_id
+            await carry(home, far, layout.far_id, merchant_id)
+            for table in ("issued_address", "id_range", "merchant_secret"):
+                await home.execute(f"delete from {table}".encode())
+            await home.execute("update xpub_pool set merchant_id = null")
+            await home.execute("delete from merchant")
+            await store.create(home, KEYRING, "Other", seed=None, at_ms=NOW_MS + 1)
+            with pytest.raises(MerchantDiffers, match=f"merchant {merchant_id} in cell .* range 1 of ids"):
+                await restore(Databases(home, {layout.far_id: far}), Means(BY, KEYRING, is_sandbox=False))
+            assert len(await _list_rows(home, "select merchant_id from merchant")) == 1
 
     asyncio.run(story())
 

@@ -50,6 +50,6 @@ def test_a_server_is_known_by_the_address_that_is_connected_to() -> None:
 @pytest.mark.parametrize("is_between", [False, True])
 def test_a_book_closed_in_its_own_place_is_misplaced_unless_a_move_opens_it(is_between: bool) -> None:
     place = KnownPlace(1001, 2, 4, is_opened=True, is_between=is_between)
-    closed = Copy(2, 1001, False, 4, 7, 70)
+    closed = Copy(2, 1001, False, 4, 7)
     assert _is_misplaced(place, [closed]) is not is_between
     assert not _is_misplaced(place, [closed._replace(is_open=True)])

@@ -211,6 +211,29 @@ def test_suspended_merchant_is_resumed_by_two(terminal: Terminal) -> None:
     assert wallet.ask("merchant", "show", "Shop")["status"] == "active"
 
 
+def test_the_copy_of_a_book_that_is_kept_is_chosen_by_two(terminal: Terminal) -> None:
+    wallet = terminal.of("root")
+    shop = wallet.open_merchant()
+    accept = ("book", "accept-rollback", "--keep", f"{shop}=main", *WHY)
+    assert "no evidence" in wallet.refuse(*accept)
+    wallet.tamper(
+        "insert into rollback_evidence (merchant_id, subject, kind, cause, since_ms)"
+        " values (0, 'home', 'behind', 'home was rolled back', 0)"
+    )
+    [made] = wallet.ask(*accept)["proposals"]
+    assert (made["kind"], made["before"], made["after"]) == (
+        "merchant.keep_copy",
+        {"cell": None},
+        {"cell": "main"},
+    )
+    assert wallet.read("select * from kept_copy") == []
+    terminal.of("bob").ask("proposals", "accept", made["proposalNo"])
+    assert wallet.read("select merchant_id, cell_id from kept_copy") == [(shop, 0)]
+    # What was chosen already needs nobody. The acceptance does not need it, and drops it.
+    assert terminal.of("root").ask(*accept)["books"] == []
+    assert wallet.read("select * from kept_copy") == []
+
+
 def test_a_rate_and_operators_are_proposed_too(terminal: Terminal) -> None:
     wallet = terminal.of("root")
     first = wallet.ask("rates", "set", "USDT:KFB", "7.1", *WHY)

@@ -128,6 +128,7 @@ def test_copies_that_went_different_ways_are_left_to_a_person(scene: Scene, kept
     wallet.credit("Shop", "USDT", "7")
     wallet.run("merchant", "move", "Shop", "--drop-old")
     wallet.run("merchant", "move", "Shop", "main")
+    away = wallet.open_merchant("Away", "--cell", FAR)
     scene.restore(before)
     for _ in range(2):
         wallet.credit("Shop", "USDT", "3")
@@ -137,8 +138,13 @@ def test_copies_that_went_different_ways_are_left_to_a_person(scene: Scene, kept
     assert f"--keep {shop}=CELL" in refused
     assert "2 entries of its own" in refused
     assert "1 entry of its own" in refused
-    assert f"--keep {shop}=" in wallet.refuse(*ACCEPT, "--keep", f"{shop}=north")
-    [book] = wallet.ask(*ACCEPT, "--keep", f"{shop}={kept}")["books"]
+    assert "no such cell" in wallet.refuse(*ACCEPT, "--keep", f"{shop}=north")
+    assert "no such merchant" in wallet.refuse(*ACCEPT, "--keep", f"{away + 1}={kept}")
+    wallet.refuse(*ACCEPT, "--keep", "Shop=far", status=2)
+    answer = wallet.ask(*ACCEPT, "--keep", f"{shop}={kept}")
+    # The refused command brought it back.
+    assert answer["merchants"] == [away]
+    [book] = answer["books"]
     assert book["cell"] == kept
     assert list(book["leftBehind"]) == [{FAR: "main", "main": FAR}[kept]]
     scene.require_sound()

@@ -19,6 +19,7 @@ from tests.console.test_withdrawals import QUEUE, Till, decide, till
 from tests.console.two_people import proposal_of, set_
 from tests.journeys.conftest import DAY_MS, Clock, Platform, Shop
 
+from merchant_wallet.audit.records import Author
 from merchant_wallet.book.nonce_partitions import ensure_nonce_partitions
 from merchant_wallet.console import inbox_cache
 from merchant_wallet.custody.sweeps import store
@@ -251,7 +252,8 @@ def test_failed_sweeps_are_one_item_of_a_chain_until_one_succeeds_there_or_a_per
     )
     assert list(items(ann)) == ["The sweep of 1 address on TRC20 has failed"]
     last = open_sweep(platform, b"E" * 20)
-    end = partial(end_sweep, sweepers={}, sweep_id=last, actor="operator:ann", reason="no", now_ms=7)
+    author = Author("operator:ann", "terminal", 7)
+    end = partial(end_sweep, author=author, sweepers={}, sweep_id=last, actor=author.actor, reason="no")
     platform.operate(end)
     assert items(ann) == {}
     fail_at(b"E" * 20)

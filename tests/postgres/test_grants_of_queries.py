@@ -80,6 +80,7 @@ RUN_BY: Final[Mapping[str, tuple[Side, ...]]] = {
     "merchants/cells/new_place.sql": (),
     "merchants/cells/places.sql": WORKER,
     "merchants/cells/replication.sql": (),
+    "merchants/cells/kept_copies.sql": WEB,
     "merchants/id_ranges.sql": BOTH,
     "withdrawals/lost_payouts.sql": WORKER,
     "merchants/merchants.sql": BOTH,
@@ -174,7 +175,8 @@ NOT_RUN: Final[Mapping[Side, Mapping[str, str]]] = {
             insert_movements explain_movements insert_result insert_remainders list_remainders
             move_survey read_survey read_survey_place""",
         "merchants/cells/placement.sql": "write_state",
-        "merchants/xpub_pool.sql": "insert_accounts delete_accounts",
+        "merchants/cells/kept_copies.sql": "drop_kept",
+        "merchants/xpub_pool.sql": "insert_accounts drop_accounts list_lost give_lost_account",
         "audit/rollback/evidence.sql": "record_evidence",
         "book/nonce_partitions.sql": "drop_nonce_day",
         "notifications/outbox.sql": """
@@ -210,13 +212,15 @@ NOT_RUN: Final[Mapping[Side, Mapping[str, str]]] = {
         "merchants/cells/fence.sql": "begin_state",
         "merchants/cells/moves.sql": "begin delete set_address",
         # It looks where cells are. An acceptance writes it down.
-        "merchants/cells/places.sql": "write_place write_move add_cell",
+        "merchants/cells/places.sql": """
+            list_heads find_unknown list_known list_strangers write_place write_move add_cell""",
         "api/request_log/request_log.sql": "insert_requests add_usage add_minute note_uses",
         "callbacks/test_events.sql": "insert_test trim_tests",
         "merchants/merchants.sql": """
             insert_merchant write_account_xpubs raise_settings_version write_settings
             write_status insert_secret retire_secret expire_secret take_address_index""",
-        "merchants/xpub_pool.sql": "take_account insert_accounts give_account delete_accounts",
+        "merchants/xpub_pool.sql": """
+            take_account insert_accounts give_account drop_accounts list_lost give_lost_account""",
         "observability/traces.sql": "keep",
         "operators/operators.sql": """
             insert_operator list_operators read_by_name read_by_id lock_by_id lock_first

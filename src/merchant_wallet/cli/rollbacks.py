@@ -1,6 +1,7 @@
 """`book accept-rollback`: let payouts go on after the database was rolled back."""
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
@@ -12,9 +13,11 @@ from merchant_wallet.base.user_input import parse_digits
 from merchant_wallet.cli import terminal
 from merchant_wallet.cli.failures import CANNOT_RUN, Failure
 from merchant_wallet.cli.options import DataOption, JsonOption
+from merchant_wallet.cli.second_person import describe, describe_lone_change, flatten, propose
 from merchant_wallet.cli.session import Session, run
 
 if TYPE_CHECKING:
+    from merchant_wallet.approvals.changes import ProposedChange
     from merchant_wallet.audit.checkpointing.acceptance import Accepted
     from merchant_wallet.audit.rollback.evidence import RollbackEvidence
     from merchant_wallet.base.settings import Settings
@@ -38,6 +41,7 @@ RETURNED_ADVICE: Final = (
     "came back from its cell. It is suspended, with default settings and a key that nobody has: set what it"
     " needs, give it a secret (`merchant rotate-secret`), then `merchant resume` it."
 )
+PROPOSAL_COLUMNS: Final = ("proposalNo", "kind", "subject", "before", "after", "proposedBy", "expiresMs")
 EVIDENCE_COLUMNS: Final = ("subject", "merchantId", "kind", "cause", "sinceMs")
 
 
@@ -84,7 +88,8 @@ def accept_rollback(
         typer.Option(
             "--keep",
             metavar="MERCHANT=CELL",
-            help="Which copy of a book is right, if copies went different ways. May be repeated.",
+            help="Which copy of a book is kept, if copies went different ways. Outside the sandbox another"
+            " person must agree. May be repeated.",
             show_default=False,
         ),
     ] = None,
@@ -113,11 +118,18 @@ def accept_rollback(
     typed, kept = _parse_places(cell_url or []), _parse_kept(keep or [])
 
     async def act(session: Session) -> dict[str, Any]:
-        return _describe(
-            await _accept(session, reason.strip(), new_key, signer_record, freeze_open, typed, kept)
-        )
+        if proposed := await _keep(session, kept, reason.strip()):
+            return {"proposals": [describe(change) for change in proposed]}
+        return _describe(await _accept(session, reason.strip(), new_key, signer_record, freeze_open, typed))
 
     document = run(data, act)
+    if "proposals" in document:
+        terminal.print_list(document, "proposals", PROPOSAL_COLUMNS, as_json, show=flatten)
+        terminal.note(
+            "Nothing was done yet. When another person has accepted the proposals, run the command again"
+            " without --keep."
+        )
+        return
     terminal.print_list(document, "signs", EVIDENCE_COLUMNS, as_json)
     if document["evidence"] is not None:
         terminal.note(f"The checkpoints that do not match the database are kept in {document['evidence']}.")
@@ -170,10 +182,7 @@ def _note_restored(document: dict[str, Any]) -> None:
     for book in document["books"]:
         terminal.note(f"The book of merchant {book['merchantId']} is in cell {book['cell']}.")
         for cell, entry_ids in book["leftBehind"].items():
-            terminal.note(
-                f"Only its closed copy in cell {cell} has {count_of(len(entry_ids), 'entry', 'entries')}"
-                f" from {entry_ids[-1]} on. Enter them before `merchant move --drop-old` removes that copy."
-            )
+            _note_left_behind(f"its closed copy in cell {cell}", entry_ids, "merchant move")
     if document["addresses"]:
         found = count_of(document["addresses"], "deposit address", "deposit addresses")
         terminal.note(
@@ -195,8 +204,42 @@ def _note_restored(document: dict[str, Any]) -> None:
             )
 
 
+def _note_left_behind(where: str, entry_ids: Sequence[int], command: str) -> None:
+    terminal.note(
+        f"Only {where} has {count_of(len(entry_ids), 'entry', 'entries')} from {entry_ids[-1]} on. Enter them"
+        f" before `{command} --drop-old` removes that copy."
+    )
+
+
 def _join(order_ids: Sequence[int]) -> str:
     return ", ".join(map(str, order_ids))
+
+
+async def _keep(session: Session, kept: Mapping[int, str], reason: str) -> "list[ProposedChange]":
+    """Choose copies of books, or propose that where it needs two people. Raises Failure."""
+    from merchant_wallet.approvals.changes import ChangeRefused
+    from merchant_wallet.merchants.cells import kept_copies
+
+    proposed = []
+    try:
+        for merchant_id, cell in kept.items():
+            async with session.conn.transaction():
+                before = await kept_copies.lock_kept(session.conn, merchant_id, cell)
+                facts = kept_copies.describe(before), kept_copies.describe(cell)
+                subject = kept_copies.format_subject(merchant_id)
+                change = (
+                    await propose(session, kept_copies.KEEP, subject, facts, reason, merchant_id=merchant_id)
+                    if before != cell
+                    else None
+                )
+                if change is None:
+                    author = session.author(describe_lone_change(session, reason))
+                    await kept_copies.keep(session.conn, author, merchant_id, cell)
+                else:
+                    proposed.append(change)
+    except ChangeRefused as refused:
+        raise Failure(str(refused)) from None
+    return proposed
 
 
 async def _accept(
@@ -206,9 +249,9 @@ async def _accept(
     given: Path | None,
     freeze_open: bool,
     typed: dict[str, str],
-    kept: dict[int, str],
 ) -> Outcome:
     from merchant_wallet.audit.checkpointing.acceptance import (
+        ACTION,
         AcceptanceRequest,
         EvidenceSources,
         KeyDiffers,
@@ -217,15 +260,17 @@ async def _accept(
         accept,
     )
     from merchant_wallet.audit.checkpointing.keys import open_or_create_signer
+    from merchant_wallet.audit.rollback.comparison import LastCheckpoints, list_last_entries
     from merchant_wallet.audit.rollback.signer_record import RecordUnreadable
     from merchant_wallet.base.cells import Databases
+    from merchant_wallet.base.ids import range_of
     from merchant_wallet.book.archive.files import ArchiveFolder
     from merchant_wallet.book.checkpoint_keys import OLD_KEY, load_keys
     from merchant_wallet.book.checkpoints import list_checkpointed
-    from merchant_wallet.merchants.cells import home_restoration, places
+    from merchant_wallet.merchants.cells import home_restoration, kept_copies, places
     from merchant_wallet.merchants.cells.book_placement import CopiesDiffer, NoWholeCopy
     from merchant_wallet.merchants.cells.copies import CheckpointFolder
-    from merchant_wallet.merchants.cells.lost_merchants import AccountMissing, MerchantDiffers
+    from merchant_wallet.merchants.cells.lost_merchants import AccountMissing, MerchantDiffers, list_returned
     from merchant_wallet.merchants.cells.moves import Auditor
     from merchant_wallet.merchants.xpub_pool import PoolEmpty
     from merchant_wallet.postgres import jobs
@@ -246,6 +291,7 @@ async def _accept(
     signer = open_or_create_signer(settings, old_key) if new_key else None
     by = Auditor(request.actor, request.source)
     keys = await load_keys(session.conn, base.checkpoint_dir, old_key)
+    last = await asyncio.to_thread(LastCheckpoints(base.checkpoint_dir).read, keys)
     means = home_restoration.Means(
         by,
         base.keyring,
@@ -253,12 +299,15 @@ async def _accept(
         CheckpointFolder(base.checkpoint_dir, keys, ArchiveFolder(settings.archive_folder)),
         await list_checkpointed(base.checkpoint_dir),
         settings.secret_wait_ms,
-        kept,
+        [range_of(entry_id) for entry_id in list_last_entries(last)],
     )
     restored: list[Restored] = []
 
     async def restore(databases: Databases) -> None:
-        restored.append(await home_restoration.restore(databases, means))
+        found = await home_restoration.restore(databases, means)
+        # A run that was refused or interrupted may have brought some back.
+        returned = sorted({*found.merchants, *await list_returned(databases.home, ACTION)})
+        restored.append(found._replace(merchants=returned))
 
     try:
         async with jobs.hold(session.conn, jobs.Kind.ACCEPTANCE, jobs.EVERYTHING, request.actor):
@@ -280,7 +329,7 @@ async def _accept(
     ) as refused:
         raise Failure(str(refused)) from None
     except NothingToAccept:
-        raise Failure("There is no evidence of a rollback of this database. Nothing was changed.") from None
+        raise Failure(kept_copies.NOT_ROLLED_BACK) from None
     except KeyDiffers as differs:
         raise Failure(f"{differs}: {KEY_ADVICE}") from None
     except RecordMissing as missing:

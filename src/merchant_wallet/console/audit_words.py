@@ -53,6 +53,7 @@ ACTIONS: Final[Mapping[str, str]] = {
     "merchant.move.drop_old": N_("deleted the old copy of a moved merchant"),
     "merchant.move.restore": N_("found a merchant's book again after a restore"),
     "merchant.move.begin_anew": N_("began a merchant's lost book anew after a restore"),
+    "merchant.keep_copy": N_("chose which copy of a merchant's book is kept"),
     "merchant.bring_back": N_("brought a merchant back after a restore"),
     "xpub_pool.drop_lost": N_("took the accounts of lost merchants out of the pool"),
     "cell.restore_place": N_("found a cell again after a restore"),

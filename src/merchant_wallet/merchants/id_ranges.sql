@@ -6,8 +6,8 @@
 select pg_advisory_xact_lock(hashtext('id_range'));
 
 -- name: read_next_range
--- The range after the last one given out. Read it under the lock.
-select coalesce(max(range_no), 0) + 1 as range_no from id_range;
+-- The range after the last one given out, also to merchants that a restored home does not know. Read it under the lock.
+select greatest((select max(range_no) from id_range), (select max(range_no) from lost_range), 0) + 1 as range_no;
 
 -- name: insert_range
 -- Gives a range of ids to one book, for ever.

@@ -1,7 +1,8 @@
 """The pool of accounts for new merchants' deposit addresses, in production.
 
 The holder of the seed adds extended public keys ahead, in order. A new merchant gets the lowest free account,
-in the transaction that creates it. An account is given out once. The sandbox does not use the pool: its seed
+in the transaction that creates it. An account is given out once. One that a lost merchant had leaves the
+pool, and waits for that merchant (table `lost_xpub`). The sandbox does not use the pool: its seed
 is the service's own, and a merchant's account number is its id.
 """
 
@@ -52,19 +53,27 @@ async def take(conn: Connection, merchant_id: int) -> Account:
 
 async def list_free(conn: Connection) -> list[Account]:
     """All free accounts, the lowest first."""
-    async with conn.cursor(row_factory=dict_row) as cursor:
-        await cursor.execute(QUERIES["list_free"].text)
-        return [Account(**row) for row in await cursor.fetchall()]
+    return await _list(conn, "list_free")
+
+
+async def list_lost(conn: Connection) -> list[Account]:
+    """All accounts that left the pool with lost merchants, the lowest first."""
+    return await _list(conn, "list_lost")
 
 
 async def give(conn: Connection, account_no: int, merchant_id: int) -> None:
-    """Give a merchant this account again, in the caller's transaction. Raises PoolEmpty."""
+    """Give a merchant its account again, in the caller's transaction, whether it is free or lost.
+
+    Raises PoolEmpty.
+    """
     values = {"account_no": account_no, "merchant_id": merchant_id}
-    if not (await conn.execute(QUERIES["give_account"].text, values)).rowcount:
-        raise PoolEmpty(
-            f"Account {account_no}, which gives the addresses of merchant {merchant_id}, was given to another"
-            " merchant at this moment. Restore home's back-up again."
-        )
+    for name in ("give_account", "give_lost_account"):
+        if (await conn.execute(QUERIES[name].text, values)).rowcount:
+            return
+    raise PoolEmpty(
+        f"Account {account_no}, which gives the addresses of merchant {merchant_id}, was given to another"
+        " merchant at this moment. Restore home's back-up again."
+    )
 
 
 async def drop_lowest(conn: Connection, count: int) -> list[int]:
@@ -79,7 +88,7 @@ async def drop_lowest(conn: Connection, count: int) -> list[int]:
             " free ones: run `merchant-wallet keys derive` where the keystore is, then this again."
         )
     account_nos = [account.account_no for account in free[:count]]
-    await conn.execute(QUERIES["delete_accounts"].text, {"account_nos": account_nos})
+    await conn.execute(QUERIES["drop_accounts"].text, {"account_nos": account_nos})
     return account_nos
 
 
@@ -95,9 +104,7 @@ async def add(conn: Connection, accounts: Iterable[tuple[int, Xpubs]]) -> None:
 
 async def find_first_and_last(conn: Connection) -> list[Account]:
     """The first and the last account. Empty if the pool was never filled."""
-    async with conn.cursor(row_factory=dict_row) as cursor:
-        await cursor.execute(QUERIES["read_edges"].text)
-        return [Account(**row) for row in await cursor.fetchall()]
+    return await _list(conn, "read_edges")
 
 
 async def read_size(conn: Connection) -> PoolSize:
@@ -112,6 +119,12 @@ async def find_merchants_without_account(conn: Connection) -> list[int]:
     async with conn.cursor(row_factory=dict_row) as cursor:
         await cursor.execute(QUERIES["find_merchants_without_account"].text)
         return [row["merchant_id"] async for row in cursor]
+
+
+async def _list(conn: Connection, name: str) -> list[Account]:
+    async with conn.cursor(row_factory=dict_row) as cursor:
+        await cursor.execute(QUERIES[name].text)
+        return [Account(**row) for row in await cursor.fetchall()]
 
 
 async def _fetch(conn: Connection, name: str, values: Mapping[str, Any]) -> DictRow | None:

@@ -16,9 +16,22 @@ select account_no, xpubs from xpub_pool where merchant_id is null order by accou
 -- Gives a free account to the merchant that had it before.
 update xpub_pool set merchant_id = %(merchant_id)s::bigint where account_no = %(account_no)s::int and merchant_id is null;
 
--- name: delete_accounts
--- Free accounts whose addresses a lost merchant had.
-delete from xpub_pool where account_no = any (%(account_nos)s::int[]) and merchant_id is null;
+-- name: drop_accounts
+-- Free accounts whose addresses a lost merchant had leave the pool.
+with dropped as (
+    delete from xpub_pool where account_no = any (%(account_nos)s::int[]) and merchant_id is null returning account_no, xpubs)
+insert into lost_xpub (account_no, xpubs, lost_ms)
+select account_no, xpubs, (extract(epoch from clock_timestamp()) * 1000)::bigint from dropped;
+
+-- name: list_lost
+-- The accounts that left the pool.
+select account_no, xpubs from lost_xpub order by account_no;
+
+-- name: give_lost_account
+-- An account that left the pool comes back with the merchant that had it before.
+with found as (delete from lost_xpub where account_no = %(account_no)s::int returning account_no, xpubs)
+insert into xpub_pool (account_no, xpubs, merchant_id)
+select account_no, xpubs, %(merchant_id)s::bigint from found;
 
 -- name: insert_accounts
 -- Adds accounts. A number that exists already keeps its keys.

@@ -93,6 +93,10 @@ GRANTS: Final[Mapping[str, Grant]] = {
     "merchant_key_use": Grant("select, insert, update (used_ms)"),
     "merchant_address": Grant(_ADD, _ADD),
     "xpub_pool": Grant("select, update (merchant_id)", _READ),
+    # Only the owner accepts a rollback. Two people choose in the console which copy of a book is kept.
+    "kept_copy": Grant(_CHANGE),
+    "lost_xpub": Grant(),
+    "lost_range": Grant(_READ, _READ),
     "sub_user": Grant(
         "select, insert, update (username, language, paused, limit_debit_units, limit_day_units,"
         " pin_hash, pin_set_ms, pin_failures, pin_locked_until_ms, links_void_until_ms)",

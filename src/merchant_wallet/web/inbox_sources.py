@@ -16,6 +16,7 @@ from merchant_wallet.deposits import acts as deposit_acts
 from merchant_wallet.exchange import acts as rate_acts
 from merchant_wallet.merchants import acts as merchant_acts
 from merchant_wallet.merchants import key_acts
+from merchant_wallet.merchants.cells import kept_copies
 from merchant_wallet.operators import access
 from merchant_wallet.operators.roles import Right
 from merchant_wallet.reporting import inbox_cold, inbox_lists
@@ -35,6 +36,7 @@ PROPOSED: Final[Mapping[str, str]] = {
     rate_acts.SET: N_("{who} proposes another rate: {subject}"),
     merchant_acts.SET: N_("{who} proposes other settings of a merchant"),
     merchant_acts.RESUME: N_("{who} proposes to resume a suspended merchant"),
+    kept_copies.KEEP: N_("{who} proposes which copy of a merchant's book is kept"),
     key_acts.ADD: N_("{who} proposes a new key of a merchant"),
     key_acts.ROLL: N_("{who} proposes a new secret of a merchant's key"),
     merchant_acts.ROTATE_SECRET: N_("{who} proposes a new secret of a merchant's key"),

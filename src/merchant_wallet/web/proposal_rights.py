@@ -20,6 +20,7 @@ from merchant_wallet.exchange import two_person_changes as rate_changes
 from merchant_wallet.merchants import acts as merchant_acts
 from merchant_wallet.merchants import key_acts, key_changes
 from merchant_wallet.merchants import two_person_changes as merchant_changes
+from merchant_wallet.merchants.cells import kept_copies
 from merchant_wallet.merchants.keys import Keyring
 from merchant_wallet.operators import access
 from merchant_wallet.operators.roles import Right
@@ -34,6 +35,7 @@ from merchant_wallet.withdrawals import two_person_changes as payout_changes
 RIGHTS: Final[Mapping[str, Right]] = {
     merchant_acts.SET: Right.CHANGE_MERCHANT,
     merchant_acts.RESUME: Right.CHANGE_MERCHANT,
+    kept_copies.KEEP: Right.CHANGE_MERCHANT,
     key_acts.SET: Right.CHANGE_SECRET,
     key_acts.ADD: Right.CHANGE_SECRET,
     key_acts.ROLL: Right.CHANGE_SECRET,
@@ -68,6 +70,7 @@ def list_acceptable_kinds(settings: Settings, keyring: Keyring) -> Mapping[str, 
     """Every kind by its name."""
     kinds = {
         **merchant_changes.make_kinds(keyring, sandbox=settings.sandbox),
+        **kept_copies.make_kinds(),
         **key_changes.make_kinds(keyring, sandbox=settings.sandbox, secret_wait_ms=settings.secret_wait_ms),
         **sub_user_changes.make_kinds(),
         **rate_changes.make_kinds(),

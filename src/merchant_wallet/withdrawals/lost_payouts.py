@@ -69,7 +69,7 @@ class LostPayoutWorker:
         self, connect: Connect, chains: Mapping[str, Chain], *, clock: Callable[[], int] = now_ms
     ) -> None:
         self._connect = connect
-        self._chains = {name: ChainWithTimeout(chain) for name, chain in chains.items()}
+        self._chains = {name: ChainWithTimeout(name, chain) for name, chain in chains.items()}
         self._clock = clock
 
     async def run(self, stop: asyncio.Event, *, interval_s: float = POLL_INTERVAL_S) -> None:

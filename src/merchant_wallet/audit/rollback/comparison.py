@@ -12,7 +12,7 @@ Statements are in `comparison.sql`. All raise OSError for the folder, `psycopg.E
 
 import asyncio
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -118,6 +118,15 @@ class LastCheckpoints:
         if before is not None and before[0] == state:
             return before
         return state, read_last_checkpoint(Path(file.path), merchant_id, keys)
+
+
+def list_last_entries(last: Iterable[LastCheckpoint]) -> list[int]:
+    """The last entry of each book that its last signed checkpoint saw. Pure."""
+    return [
+        one.checkpoint.last_entry_id
+        for one in last
+        if one.checkpoint is not None and one.problem is None and one.merchant_id != NO_MERCHANT
+    ]
 
 
 def _merchant_of(name: str) -> int | None:

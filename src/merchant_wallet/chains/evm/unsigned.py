@@ -29,7 +29,7 @@ async def build_unsigned(
     except CallReverted as error:
         raise Blocked(Obstacle("node", f"the token refuses the simulated transfer: {error}")) from error
     gas = min(max(estimate * 5 // 4, rules.min_gas), rules.max_gas)
-    conditions = await read_conditions(nodes, rules, sender, rules.min_tip_wei)
+    conditions = await read_conditions(nodes, rules, sender)
     max_fee = min(FEE_ROOM * conditions.offer.max_fee, rules.fee_cap_wei // gas)
     if max_fee < conditions.offer.max_fee:
         text = (

@@ -6,8 +6,8 @@ Rules:
   or of a cell that was rolled back.
 - Outside home at most one copy with a higher number is open, and it is the right one.
 - Without one, it is the whole copy that has the newest signed checkpoint of the book. Of several, the longest
-  one, if the others are beginnings of it. If they went different ways after that checkpoint, a person
-  chooses, and nothing is placed before.
+  one, if the others are beginnings of it. If they went different ways after that checkpoint, two people
+  choose (see `kept_copies`), and nothing is placed before.
 - All other copies are closed. What they alone have is named, and orders there of which nothing was signed are
   never paid. Home records the move again, so `merchant move --drop-old` removes the old copy.
 - Other copies are closed first, then the right one is opened, then home is told. So after a kill the same
@@ -30,9 +30,10 @@ from merchant_wallet.base.cells import DEFAULT_CELL_ID, Databases
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.counted import count_of
 from merchant_wallet.base.db import Queries
+from merchant_wallet.base.ids import MAX_ID
 from merchant_wallet.book.checkpoints import check_checkpoints
 from merchant_wallet.book.verification.verify import verify_book
-from merchant_wallet.merchants.cells import book_fence
+from merchant_wallet.merchants.cells import book_fence, kept_copies
 from merchant_wallet.merchants.cells.book_copies import remove_copy
 from merchant_wallet.merchants.cells.book_tables import list_tables
 from merchant_wallet.merchants.cells.copies import CheckpointFolder
@@ -63,7 +64,6 @@ class Copy(NamedTuple):
     is_open: bool
     move_version: int
     entry_count: int
-    last_id: int
 
 
 class KnownPlace(NamedTuple):
@@ -101,15 +101,16 @@ class LostBook(NamedTuple):
 
 
 async def place_books(
-    databases: Databases, by: Auditor, checkpoints: CheckpointFolder | None, kept: Mapping[int, str]
+    databases: Databases, by: Auditor, checkpoints: CheckpointFolder | None
 ) -> tuple[list[PlacedBook], list[LostBook]]:
     """Place all books that are not where home says. Returns them, and those that begin anew.
 
-    `kept` has the cells that a person chose, by merchant, for copies that went different ways.
-
     Raises NoWholeCopy, CopiesDiffer.
     """
-    return await _Placement(databases, by, checkpoints, kept).run()
+    kept = await kept_copies.list_kept(databases.home)
+    placed = await _Placement(databases, by, checkpoints, kept).run()
+    await kept_copies.drop_all(databases.home)
+    return placed
 
 
 class _Placement:
@@ -128,11 +129,11 @@ class _Placement:
         self._names: dict[int, str] = {}
 
     async def run(self) -> tuple[list[PlacedBook], list[LostBook]]:
-        self._names = dict(await self._fetch(self._home, "list_cells"))
-        known = {row[0]: KnownPlace(*row) for row in await self._fetch(self._home, "list_places")}
+        self._names = dict(await _fetch(self._home, "list_cells"))
+        known = {row[0]: KnownPlace(*row) for row in await _fetch(self._home, "list_places")}
         copies: dict[int, list[Copy]] = {}
         for cell_id, cell in self._cells.items():
-            for row in await self._fetch(cell, "list_copies"):
+            for row in await _fetch(cell, "list_copies"):
                 copies.setdefault(row[0], []).append(Copy(cell_id, *row))
         chosen, gone, differences = [], [], []
         for place in known.values():
@@ -162,7 +163,7 @@ class _Placement:
             if copy.is_open:
                 await book_fence.close_copy(cell, copy.merchant_id, version)
                 await book_fence.wait_for_writers(cell)
-            if alone := await self._list_alone(copy, chosen):
+            if alone := await self._list_own(copy, chosen):
                 left[self._names[copy.cell_id]] = alone
         if not chosen.is_open and chosen.cell_id != DEFAULT_CELL_ID:
             await book_fence.open_copy(self._cells[chosen.cell_id], chosen.merchant_id, version)
@@ -190,7 +191,7 @@ class _Placement:
         others = [
             rival
             for rival in rivals
-            if await self._list_alone(rival, longest) and (rival.is_open or await self._is_whole(rival))
+            if await self._list_own(rival, longest) and (rival.is_open or await self._is_whole(rival))
         ]
         if not others:
             return longest
@@ -198,8 +199,8 @@ class _Placement:
         for copy in (longest, *others):
             if self._names[copy.cell_id] == self._kept.get(merchant_id):
                 return copy
-        own = [(longest, await self._list_alone(longest, others[0]))]
-        own += [(other, await self._list_alone(other, longest)) for other in others]
+        own = [(longest, await self._list_own(longest, others[0]))]
+        own += [(other, await self._list_own(other, longest)) for other in others]
         counts = ", ".join(
             f"the one in cell {self._names[copy.cell_id]} has"
             f" {count_of(len(alone), 'entry', 'entries')} of its own from {alone[-1]} on"
@@ -230,9 +231,7 @@ class _Placement:
         """Whether all copies are closed and were still being filled."""
         for copy in copies:
             values = {"merchant_id": copy.merchant_id}
-            if copy.is_open or await self._fetch(self._cells[copy.cell_id], "is_partial", values) != [
-                (True,)
-            ]:
+            if copy.is_open or await _fetch(self._cells[copy.cell_id], "is_partial", values) != [(True,)]:
                 return False
         return True
 
@@ -246,23 +245,8 @@ class _Placement:
             if not await remove_copy(cell, copy.merchant_id, tables, version):
                 raise NoWholeCopy(f"The book of merchant {copy.merchant_id} is being moved. Run this again.")
 
-    async def _list_alone(self, copy: Copy, chosen: Copy) -> list[int]:
-        """The entries of a copy that the chosen one does not have, newest first. The rest begins alike."""
-        alone: list[int] = []
-        before = copy.last_id + 1
-        [(border,)] = await self._fetch(
-            self._cells[chosen.cell_id], "read_border", {"merchant_id": copy.merchant_id}
-        )
-        while True:
-            values = {"merchant_id": copy.merchant_id, "after": border, "before": before, "page": PAGE}
-            rows = await self._fetch(self._cells[copy.cell_id], "page_entries", values)
-            wanted = {"merchant_id": copy.merchant_id, "entry_ids": [entry_id for entry_id, _ in rows]}
-            there = set(await self._fetch(self._cells[chosen.cell_id], "find_entries", wanted))
-            more = [entry_id for entry_id, digest in rows if (entry_id, digest) not in there]
-            alone += more
-            if len(more) < PAGE:
-                return alone
-            before = rows[-1][0]
+    async def _list_own(self, copy: Copy, other: Copy) -> list[int]:
+        return await list_own_entries(self._cells[copy.cell_id], self._cells[other.cell_id], copy.merchant_id)
 
     async def _tell_home(
         self,
@@ -286,8 +270,7 @@ class _Placement:
                 old = max(others, key=lambda copy: _rank(place, copy))
                 await home.execute(QUERIES["write_move"].text, {**values, "from_cell_id": old.cell_id})
             for entry_ids in left.values():
-                orders = {"merchant_id": merchant_id, "order_ids": entry_ids}
-                await home.execute(QUERIES["drop_payouts"].text, orders)
+                await drop_payouts(home, merchant_id, entry_ids)
             await self._record("merchant.move.restore", place, chosen.cell_id, leftBehind=_count(left))
 
     async def _begin_anew(self, place: KnownPlace, copies: Sequence[Copy]) -> LostBook:
@@ -296,8 +279,8 @@ class _Placement:
         home, merchant_id = self._home, place.merchant_id
         values = {"merchant_id": merchant_id}
         async with home.transaction():
-            dropped = sorted(row[0] for row in await self._fetch(home, "drop_unsigned", values))
-            closed = sorted(row[0] for row in await self._fetch(home, "close_payouts", values))
+            dropped = sorted(row[0] for row in await _fetch(home, "drop_unsigned", values))
+            closed = sorted(row[0] for row in await _fetch(home, "close_payouts", values))
             range_no = await take_range(home, merchant_id)
             await home.execute(QUERIES["drop_ranges"].text, {**values, "range_no": range_no})
             await home.execute(QUERIES["drop_move"].text, values)
@@ -314,10 +297,32 @@ class _Placement:
             self._home, action, f"merchant {merchant_id}", merchant_id, after=facts
         )
 
-    async def _fetch(
-        self, cell: Connection, name: str, values: dict[str, Any] | None = None
-    ) -> list[tuple[Any, ...]]:
-        return await (await cell.execute(QUERIES[name].text, values)).fetchall()
+
+async def list_own_entries(here: Connection, there: Connection, merchant_id: int) -> list[int]:
+    """The entries that only this copy of a book has, newest first. The rest begins alike."""
+    own: list[int] = []
+    before = MAX_ID + 1
+    [(border,)] = await _fetch(there, "read_border", {"merchant_id": merchant_id})
+    while True:
+        values = {"merchant_id": merchant_id, "after": border, "before": before, "page": PAGE}
+        rows = await _fetch(here, "page_entries", values)
+        wanted = {"merchant_id": merchant_id, "entry_ids": [entry_id for entry_id, _ in rows]}
+        known = set(await _fetch(there, "find_entries", wanted))
+        more = [entry_id for entry_id, digest in rows if (entry_id, digest) not in known]
+        own += more
+        if len(more) < PAGE:
+            return own
+        before = rows[-1][0]
+
+
+async def drop_payouts(home: Connection, merchant_id: int, entry_ids: Sequence[int]) -> None:
+    """Drop what home was to pay of the orders that only a closed copy of a book has."""
+    values = {"merchant_id": merchant_id, "order_ids": entry_ids}
+    await home.execute(QUERIES["drop_payouts"].text, values)
+
+
+async def _fetch(cell: Connection, name: str, values: dict[str, Any] | None = None) -> list[tuple[Any, ...]]:
+    return await (await cell.execute(QUERIES[name].text, values)).fetchall()
 
 
 def _is_ahead(place: KnownPlace, copy: Copy) -> bool:

@@ -12,9 +12,7 @@ select m.merchant_id, m.cell_id, m.move_version, m.carried_version > 0 as is_ope
 
 -- name: list_copies
 -- The copies of books in a cell, closed ones too.
-select b.merchant_id, b.is_open, b.move_version, b.entry_count,
-       coalesce((select max(e.entry_id) from entry e where e.merchant_id = b.merchant_id), 0) as last_id
-  from book b order by b.merchant_id;
+select merchant_id, is_open, move_version, entry_count from book order by merchant_id;
 
 -- name: is_partial
 -- Whether the journal of a copy does not end where its book does: it was still being filled.

@@ -9,6 +9,7 @@ Rules:
 - Merchants that home does not know come back first, then what books use, then the places of books, which are
   verified against it. Where cells are was restored before (see `places`).
 - Each step only raises a number, adds what is missing, or moves on, so it may be repeated after a kill.
+- Nobody gets the ranges of ids of the missing ones. If their cell is named later, they come back with them.
 - Ids after home's newest merchant, up to the newest one that a cell or a checkpoint has, were given out. As
   many accounts as merchants are still missing leave the pool. The sequence does not say it: PostgreSQL
   logs it ahead.
@@ -22,7 +23,6 @@ Statements are in `home_restoration.sql`. All raise `psycopg.Error`.
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from psycopg import AsyncConnection
@@ -52,7 +52,7 @@ Rows = list[tuple[Any, ...]]
 class Means(NamedTuple):
     """Who accepts, and what is needed: keys, checkpoints, and the ids of merchants that have checkpoints.
 
-    `kept` has the cells whose copies of books a person chose, by merchant.
+    `ranges` are the ranges of ids that the last checkpoints show.
     """
 
     by: Auditor
@@ -61,7 +61,7 @@ class Means(NamedTuple):
     checkpoints: CheckpointFolder | None = None
     checkpointed: Sequence[int] = ()
     secret_wait_ms: int = 0
-    kept: Mapping[int, str] = MappingProxyType({})
+    ranges: Sequence[int] = ()
 
 
 class Restored(NamedTuple):
@@ -96,13 +96,13 @@ async def restore(databases: Databases, means: Means) -> Restored:
         await mirror(home, cell)
     seen = await read_cells(apart)
     ids = [*means.checkpointed, *(row[0] for cell in seen for row in cell.books)]
-    merchants = await _restore_merchants(databases, means, ids)
+    merchants = await _restore_merchants(databases, means, seen, ids)
     # A sequence knows no transaction.
     await home.execute(QUERIES["raise_merchant_id"].text, {"merchant_ids": ids})
     async with home.transaction():
         await _hold_approvals(databases, now_ms(), means.secret_wait_ms)
         addresses = await _restore_numbers(home, seen)
-    books, lost = await book_placement.place_books(databases, means.by, means.checkpoints, means.kept)
+    books, lost = await book_placement.place_books(databases, means.by, means.checkpoints)
     async with home.transaction():
         await _raise_versions(home, seen)
     for cell_id, cell in apart.items():
@@ -124,8 +124,10 @@ async def read_cells(apart: Apart) -> list[CellSeen]:
     ]
 
 
-async def _restore_merchants(databases: Databases, means: Means, ids: Sequence[int]) -> list[int]:
-    """Bring merchants back, and drop the accounts of those that are lost: together, so they are counted once.
+async def _restore_merchants(
+    databases: Databases, means: Means, seen: Sequence[CellSeen], ids: Sequence[int]
+) -> list[int]:
+    """Bring merchants back, and keep what those had that are lost: together, so they are counted once.
 
     Raises AccountMissing, PoolEmpty.
     """
@@ -138,12 +140,15 @@ async def _restore_merchants(databases: Databases, means: Means, ids: Sequence[i
         merchants = await lost_merchants.bring_back(
             databases, means.keyring, means.by, sandbox=means.is_sandbox
         )
-        row = await (await home.execute(QUERIES["count_lost"].text, values)).fetchone()
+        [(missing, last_id)] = await (await home.execute(QUERIES["count_lost"].text, values)).fetchall()
         # The sandbox's accounts have the merchants' ids.
-        if row is not None and row[0] and not means.is_sandbox:
-            account_nos = await xpub_pool.drop_lowest(home, row[0])
-            facts = {"accounts": account_nos, "lastMerchantId": row[1]}
+        if missing and not means.is_sandbox:
+            account_nos = await xpub_pool.drop_lowest(home, missing)
+            facts = {"accounts": account_nos, "lastMerchantId": last_id}
             await means.by.author(now_ms()).record(home, DROP_LOST, "xpub pool", after=facts)
+        ranges = [range_no for cell in seen for row in cell.books for range_no in row[1:3]]
+        given = {"range_nos": [*means.ranges, *ranges], "created": missing + len(merchants)}
+        await home.execute(QUERIES["keep_ranges"].text, given)
         return merchants
 
 

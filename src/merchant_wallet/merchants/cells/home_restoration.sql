@@ -41,6 +41,17 @@ select r.range_no, u.merchant_id
  where r.range_no is not null
 on conflict (range_no) do nothing;
 
+-- name: keep_ranges
+-- Nobody gets the ranges of merchants that are lost. Those up to the highest one that books and checkpoints show were given out, and
+-- one to each merchant that was created since.
+insert into lost_range (range_no, lost_ms)
+select n.range_no, (extract(epoch from clock_timestamp()) * 1000)::bigint
+  from (select coalesce(max(range_no), 0) as highest from id_range) k
+ cross join lateral (
+       select greatest((select max(u) from unnest(%(range_nos)s::int[]) u), k.highest + %(created)s::int) as range_no) n
+ where n.range_no > k.highest
+on conflict (range_no) do nothing;
+
 -- name: raise_versions
 -- Settings with a version that the book has passed would never reach it. Home's settings are carried there anew. The old copies of
 -- moved books don't matter.

@@ -5,8 +5,8 @@ Rules:
   Other settings are the defaults. Its key is new and nobody has seen it, so the merchant is suspended: a
   person gives it settings and a secret, and resumes it.
 - Its book stays what it is, with its sub-users, addresses and money.
-- A merchant that home has created after the restore may have a lost one's id. It gets nothing of that one's
-  book. A merchant that comes back counts as created when its book began.
+- A merchant that home has created after the restore may have a lost one's id, or its range of ids. It gets
+  nothing of that one's book. A merchant that comes back counts as created when its book began.
 - All are one transaction, with their entries in the audit log.
 
 Statements are in `lost_merchants.sql`.
@@ -20,6 +20,7 @@ from psycopg import AsyncConnection
 from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
+from merchant_wallet.audit import records as audit
 from merchant_wallet.base.cells import Databases
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.db import Queries
@@ -32,6 +33,7 @@ from merchant_wallet.merchants.records import SUSPENDED
 Connection = AsyncConnection[Any]
 
 QUERIES: Final = Queries(Path(__file__).with_name("lost_merchants.sql"))
+BRING_BACK: Final = "merchant.bring_back"
 
 
 class AccountMissing(Exception):
@@ -43,7 +45,7 @@ class MerchantDiffers(Exception):
 
 
 async def require_same(databases: Databases) -> None:
-    """Check that no book of a cell is another merchant's with the same id. Raises MerchantDiffers."""
+    """Check that no book of a cell has another merchant's id or range of ids. Raises MerchantDiffers."""
     home, apart = databases
     for cell_id, cell in apart.items():
         books = {row["merchant_id"]: row for row in await _list(cell, "list_merchants", {})}
@@ -55,6 +57,15 @@ async def require_same(databases: Databases) -> None:
                 f" {cell_id} has the book of an older merchant {merchant_id} ({book['name']}). Neither may"
                 " get what is the other's, so nothing was restored. Restore home's back-up again, and accept"
                 " before anybody creates a merchant."
+            )
+        values = {"merchant_ids": list(books)}
+        values |= {f"{name}s": [row[name] for row in books.values()] for name in ("id_range", "next_range")}
+        for taken in await _list(home, "list_taken", values):
+            raise MerchantDiffers(
+                f"The book of merchant {taken['merchant_id']} in cell {cell_id} has the range"
+                f" {taken['range_no']} of ids, which home has given to merchant {taken['owner_id']} since. No"
+                " two orders may have one id, so nothing was restored. Restore home's back-up again, and"
+                " accept before anybody creates a merchant."
             )
 
 
@@ -75,6 +86,16 @@ async def bring_back(databases: Databases, keyring: Keyring, by: Auditor, *, san
     for cell_id, row in found.values():
         await _bring_back(home, apart[cell_id], cell_id, row, keyring, by, sandbox=sandbox)
     return sorted(found)
+
+
+async def list_returned(home: Connection, acceptance: str) -> list[int]:
+    """The newest merchants that came back since the last entry of this action, also in an interrupted run."""
+    accepted = await audit.list_entries(home, action=acceptance, limit=1)
+    last_no = max((entry.audit_no for entry in accepted), default=0)
+    entries = await audit.list_entries(home, action=BRING_BACK, limit=audit.MAX_PAGE)
+    return [
+        entry.merchant_id for entry in entries if entry.audit_no > last_no and entry.merchant_id is not None
+    ]
 
 
 async def _bring_back(
@@ -107,14 +128,12 @@ async def _bring_back(
     for purpose, secret in ((APP, generate_secret(app_key)), (CALLBACK, generate_secret())):
         await store.insert_secret(home, keyring, merchant_id, purpose, 1, secret, at_ms)
     after = {"name": row["name"], "status": SUSPENDED}
-    await by.author(at_ms).record(
-        home, "merchant.bring_back", f"merchant {merchant_id}", merchant_id, after=after
-    )
+    await by.author(at_ms).record(home, BRING_BACK, f"merchant {merchant_id}", merchant_id, after=after)
 
 
 async def _give_account(home: Connection, merchant_id: int, own: Mapping[str, bytes]) -> dict[str, str]:
     """The account of the pool that the merchant's own addresses come from."""
-    for account in await xpub_pool.list_free(home):
+    for account in [*await xpub_pool.list_free(home), *await xpub_pool.list_lost(home)]:
         if derive_own_addresses(account.xpubs) == own:
             await xpub_pool.give(home, account.account_no, merchant_id)
             return account.xpubs
