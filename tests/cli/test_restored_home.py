@@ -4,9 +4,12 @@ Home does not know where a book or a cell has moved, nor new merchants. What can
 """
 
 import asyncio
+import json
 import socket
 from collections.abc import Iterator
+from contextlib import ExitStack
 
+import psycopg
 import pytest
 from tests.cells.book_moved import take_over
 from tests.cells.layout import open_layout
@@ -16,8 +19,15 @@ from tests.cli.killable_archive import run_to_death
 from tests.cli.restored_home import ACCEPT, Scene, open_scene
 from tests.conftest import FAR, TEMPLATE_WITH_CELL, SharedPostgres
 from tests.crash_points import Point, Program, before_change
+from tests.waits import wait_until
 
-from merchant_wallet.base.db import connect_sync, place, strip_identity
+from merchant_wallet.base.db import (
+    APPLICATION_NAME,
+    complete_conninfo,
+    connect_sync,
+    place,
+    strip_identity,
+)
 from merchant_wallet.merchants.cells import book_moving, moving
 from merchant_wallet.merchants.cells.fence import MOVED
 from merchant_wallet.postgres import WEB_ROLE
@@ -383,6 +393,39 @@ def test_an_acceptance_that_is_killed_anywhere_is_repeated(scene: Scene) -> None
     scene.require_sound()
 
 
+def test_an_acceptance_that_closes_open_copies_and_is_killed_anywhere_is_repeated(scene: Scene) -> None:
+    wallet, old, shop = scene.wallet, scene.far, find_shop(scene.wallet)
+    away = wallet.open_merchant("Away", "--cell", FAR)
+    before = scene.back_up()
+    wallet.run("merchant", "move", "Shop", FAR)
+    wallet.credit("Shop", "USDT", "7")
+    wallet.run("merchant", "move", "Shop", "--drop-old")
+    wallet.run("merchant", "move", "Shop", "main")
+    new = scene.move_far(is_noted=False)
+    wallet.credit("Away", "USDT", "5")
+    scene.restore(before)
+    with connect_sync(place(old, None, FAR)) as far:
+        far.execute("update cell_state set version = 1, is_open = true")
+    for name in ("Shop", "Away"):
+        wallet.credit(name, "USDT", "3")
+    assert "home" in scene.work()
+    arguments = (*ACCEPT, "--cell-url", f"far={new}", "--keep", f"{shop}={FAR}")
+    number = 1
+    while wallet.read("select count(*) from rollback_evidence") != [(0,)]:
+        assert run_to_death(Program(before_change(number)), wallet.variables, *arguments)
+        number += 1
+    assert number > 20
+    with connect_sync(place(old, None, FAR)) as far:
+        assert far.execute("select is_open from cell_state").fetchall() == [(False,)]
+    # However often it was killed, what only a closed copy has is named.
+    entries = wallet.ask("audit", "show")["entries"]
+    left = [entry["after"]["leftBehind"] for entry in entries if "leftBehind" in (entry["after"] or {})]
+    assert left == [{"main": 1}, {str(away): 1}]
+    assert [wallet.balance(name, "merchant:USDT") for name in ("Shop", "Away")] == ["107", "5"]
+    scene.far = new
+    scene.require_sound()
+
+
 def test_a_cell_restored_to_before_a_book_left_it_has_its_copy_closed(scene: Scene) -> None:
     wallet = scene.wallet
     wallet.run("merchant", "move", "Shop", FAR)
@@ -441,3 +484,66 @@ def test_a_cell_that_switched_when_home_was_backed_up_is_not_opened_at_its_old_p
     assert [cell["address"] for cell in wallet.ask(*ACCEPT)["cells"]] == [strip_identity(new)]
     scene.require_sound()
     assert wallet.balance("Away", "merchant:USDT") == "5"
+
+
+def test_a_cell_whose_switch_a_worker_took_back_is_at_the_place_that_a_person_names(scene: Scene) -> None:
+    wallet, old = scene.wallet, scene.far
+    away = wallet.open_merchant("Away", "--cell", FAR)
+    wallet.credit("Away", "USDT", "5")
+    wallet.credit("Shop", "USDT", "5")
+    before = scene.back_up()
+    new = scene.move_far(is_noted=False)
+    wallet.credit("Away", "USDT", "7")
+    assert scene.work() == []
+    scene.restore(before)
+    # The back-up is of the middle of the switch, and the old place does not say that it ended.
+    wallet.tamper("update cell set version = 2 where name = 'far'")
+    wallet.tamper(SWITCHING, address=strip_identity(new))
+    asyncio.run(take_cell_over(wallet.url))
+    scene.far = old
+    wallet.credit("Away", "USDT", "1")
+    assert "book" in scene.work()
+    # A copy that has nothing of its own is not taken for the cell.
+    assert "newer copy" in wallet.refuse(*ACCEPT, "--cell-url", f"far={scene.copy(old)}")
+    [cell] = wallet.ask(*ACCEPT, "--cell-url", f"far={new}")["cells"]
+    assert (cell["address"], cell["version"]) == (strip_identity(new), 4)
+    assert [len(own) for own in cell["leftBehind"].values()] == [1]
+    assert list(cell["leftBehind"]) == [str(away)]
+    assert scene.read_far("select is_open from cell_state") == [(False,)]
+    scene.far = new
+    scene.require_sound()
+    assert wallet.balance("Away", "merchant:USDT") == "12"
+
+
+def test_an_open_old_place_is_closed_after_its_writers_have_ended(scene: Scene) -> None:
+    wallet, old = scene.wallet, scene.far
+    away = wallet.open_merchant("Away", "--cell", FAR)
+    before = scene.back_up()
+    new = scene.move_far(is_noted=False)
+    wallet.credit("Away", "USDT", "7")
+    scene.restore(before)
+    # The server of the old place was restored with home.
+    with connect_sync(place(old, None, FAR)) as far:
+        far.execute("update cell_state set version = 1, is_open = true")
+    wallet.credit("Away", "USDT", "1")
+    with ExitStack() as sessions:
+        service, person = (
+            sessions.enter_context(psycopg.connect(complete_conninfo(place(old, None, FAR), name)))
+            for name in (APPLICATION_NAME, "psql")
+        )
+        service.execute("select 1")
+        person.execute("update book set version = version where merchant_id = %s", (away,))
+        accepting = sessions.enter_context(wallet.begin(*ACCEPT, "--cell-url", f"far={new}", "--json"))
+        wait_until(lambda: "written in the cell: psql" in accepting.read_errors(), "it waits for a person")
+        with pytest.raises(psycopg.OperationalError):
+            service.execute("select 1")
+        assert wallet.read("select version from cell where name = 'far'") == [(1,)]
+        person.commit()
+        status, answer, errors = accepting.finish()
+    assert status == 0, errors
+    [cell] = json.loads(answer)["cells"]
+    assert [len(own) for own in cell["leftBehind"].values()] == [1]
+    with connect_sync(place(old, None, FAR)) as far:
+        assert far.execute("select is_open, version from cell_state").fetchall() == [(False, 2)]
+    scene.require_sound()
+    assert wallet.balance("Away", "merchant:USDT") == "7"

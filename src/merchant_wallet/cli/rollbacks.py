@@ -177,6 +177,9 @@ def _note_restored(document: dict[str, Any]) -> None:
     """Say on standard error what a person has yet to do."""
     for cell in document["cells"]:
         terminal.note(f"Cell {cell['name']} is at {cell['address']}.")
+        for merchant_id, entry_ids in cell["leftBehind"].items():
+            where = f"the closed copy of merchant {merchant_id}'s book at the cell's old place"
+            _note_left_behind(where, entry_ids, "cell move")
     for merchant_id in document["merchants"]:
         terminal.note(f"Merchant {merchant_id} {RETURNED_ADVICE}")
     for book in document["books"]:
@@ -312,7 +315,7 @@ async def _accept(
     try:
         async with jobs.hold(session.conn, jobs.Kind.ACCEPTANCE, jobs.EVERYTHING, request.actor):
             own = dict(settings.cell_urls)
-            cells = await places.restore_places(session.conn, session.url, own, typed, by)
+            cells = await places.restore_places(session.conn, session.url, own, typed, by, terminal.note)
             async with session.connect_all() as databases:
                 accepted = await accept(
                     databases, sources, request, new_signer=signer, freeze_open=freeze_open, restore=restore
@@ -367,6 +370,7 @@ def _describe(outcome: Outcome) -> dict[str, Any]:
                 "address": cell.address,
                 "oldAddress": cell.old_address,
                 "version": cell.version,
+                "leftBehind": {str(number): own for number, own in cell.left_behind.items()},
             }
             for cell in cells
         ],

@@ -90,6 +90,16 @@ async def _set_state(cell: Connection, cell_id: int, version: int, *, is_open: b
     return bool((await cell.execute(QUERIES["set_state"].text, values)).rowcount)
 
 
+async def drain(admin: Connection, schema: str, progress: Callable[[str], None]) -> None:
+    """Wait until nobody writes any more in a copy that is closed by now. The service's sessions are ended.
+
+    `admin` must be allowed to see and to end them. Raises psycopg.Error.
+    """
+    await wait_for_writers(admin, schema)
+    await end_sessions(admin, schema)
+    await wait_for_people(admin, schema, progress)
+
+
 async def wait_for_writers(admin: Connection, schema: str) -> None:
     """Wait a moment until no writer of a closed copy is in a transaction. Raises psycopg.Error."""
     values = {"name": db.name_session(book_connection.APPLICATION_NAME, schema)}
@@ -115,10 +125,7 @@ async def wait_for_people(admin: Connection, schema: str, progress: Callable[[st
 
 
 async def end_sessions(admin: Connection, schema: str) -> None:
-    """End the service's sessions with a closed copy, and wait until they are gone.
-
-    `admin` must be allowed to see and to end them. Raises psycopg.Error.
-    """
+    """End the service's sessions with a closed copy, and wait until they are gone. Raises psycopg.Error."""
     clock = await (await admin.execute(QUERIES["read_clock"].text)).fetchone()
     assert clock is not None, "a query without a condition always has its row"
     names = [

@@ -309,9 +309,7 @@ class Mover:
         cell_id, version = self.move.cell_id, self.move.version
         if not await fence.close_copy(self._old, cell_id, version):
             raise MoveLost("A worker has opened the old place again.")
-        await fence.wait_for_writers(self._old_admin, self.move.schema_name)
-        await fence.end_sessions(self._old_admin, self.move.schema_name)
-        await fence.wait_for_people(self._old_admin, self.move.schema_name, self._progress)
+        await fence.drain(self._old_admin, self.move.schema_name, self._progress)
         await self._replication.wait_applied()
         await verifier.check_tails()
         await compare(self._old, self._new)

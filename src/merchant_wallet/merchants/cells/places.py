@@ -9,13 +9,16 @@ Rules:
   list of cells or WALLET_CELL_URLS names. Another one must be typed.
 - A place that a person names is opened if it is closed: its other places are lost, or older. The service may
   write there again, and it says no more that the cell has moved.
-- The evidence commits with what home learns. So nothing is paid until the rollback is accepted.
+- A worker that has not heard of the rollback may have opened an old place with a higher version. So of two
+  open places the one that a person names counts, if it has entries that the other one lacks.
+- The evidence is committed first. So nothing is paid until the rollback is accepted.
+- Other places are closed as `cell move` closes them. What only they have is then named, also after a kill.
 - Each step may be repeated.
 
 Statements are in `places.sql`.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -34,8 +37,10 @@ from merchant_wallet.base import db
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.db import Queries
 from merchant_wallet.merchants.cells import fence, new_place
+from merchant_wallet.merchants.cells.book_placement import drop_payouts, list_own_entries
 from merchant_wallet.merchants.cells.directory import Directory
 from merchant_wallet.merchants.cells.moves import Auditor
+from merchant_wallet.merchants.cells.moving import SESSION_NAME
 
 Connection = AsyncConnection[Any]
 
@@ -60,10 +65,14 @@ class KnownCell(NamedTuple):
 
 
 class Place(NamedTuple):
-    """What the copy of a cell at an address says of itself. `moved_to`: where it has moved to."""
+    """What the copy of a cell at an address says of itself. `moved_to`: where it has moved to.
+
+    `identity` is the same for two addresses of one schema, while its server runs.
+    """
 
     address: str | None
     url: str
+    identity: str
     cell_id: int
     version: int
     is_open: bool
@@ -71,12 +80,16 @@ class Place(NamedTuple):
 
 
 class RestoredCell(NamedTuple):
-    """A cell whose place or version home did not know."""
+    """A cell whose place or version home did not know.
+
+    `left_behind`: the entries that only its other places have, by merchant.
+    """
 
     name: str
     address: str | None
     old_address: str | None
     version: int
+    left_behind: dict[int, list[int]]
 
 
 async def find_evidence(
@@ -124,8 +137,9 @@ async def look(url: str, address: str | None) -> Place | None:
             row = await (await connection.execute(QUERIES["read_state"].text)).fetchone()
             if row is None:
                 return None
-            cell_id, version, is_open = row
-            return Place(address, url, cell_id, version, is_open, await fence.read_moved_to(connection))
+            identity, cell_id, version, is_open = row
+            moved_to = await fence.read_moved_to(connection)
+            return Place(address, url, identity, cell_id, version, is_open, moved_to)
     except (
         psycopg.OperationalError,
         psycopg.errors.UndefinedTable,
@@ -135,7 +149,12 @@ async def look(url: str, address: str | None) -> Place | None:
 
 
 async def restore_places(
-    home: Connection, home_url: str, urls: Mapping[str, str], typed: Mapping[str, str], by: Auditor
+    home: Connection,
+    home_url: str,
+    urls: Mapping[str, str],
+    typed: Mapping[str, str],
+    by: Auditor,
+    progress: Callable[[str], None],
 ) -> list[RestoredCell]:
     """Let home know where its cells are.
 
@@ -155,13 +174,20 @@ async def restore_places(
         restored.append(await _add(home, home_url, name, typed[name], by))
     for cell in cells:
         here = await look(_make_url(home_url, cell.address, cell.schema_name), cell.address)
-        found = (
-            await _choose(home_url, servers, cell, here)
-            if cell.name not in typed
-            else await _check_typed(home_url, cell, here, typed[cell.name])
-        )
+        if here is not None and here.cell_id != cell.cell_id:
+            here = None
+        places: list[Place] = []
+        strange: list[str] = []
+        if here is not None and (cell.name in typed or _is_ahead(cell, here)):
+            places, strange = await _follow(home_url, servers, cell, here)
+        if cell.name in typed:
+            found = await _check_typed(home, home_url, cell, places, typed[cell.name])
+        else:
+            found = _choose(cell, places, strange)
         if found is not None:
-            restored.append(await _write(home, cell, here, found, by))
+            others = [place for place in places if place.identity != found.identity]
+            is_moved = found.address != cell.address and (here is None or here in others)
+            restored.append(await _write(home, cell, found, others, is_moved, by, progress))
     return restored
 
 
@@ -174,12 +200,10 @@ def find_servers(urls: Iterable[str | None]) -> frozenset[str]:
     return frozenset(servers)
 
 
-async def _choose(
-    home_url: str, servers: Collection[str], cell: KnownCell, here: Place | None
-) -> Place | None:
-    """The place of a cell that is not what home says. None if it is, or does not answer."""
-    if here is None or here.cell_id != cell.cell_id or not _is_ahead(cell, here):
-        return None
+async def _follow(
+    home_url: str, servers: Collection[str], cell: KnownCell, here: Place
+) -> tuple[list[Place], list[str]]:
+    """The places of a cell, from the one that home says on, and those on servers that nobody knows."""
     found, waiting, strange = [here], [here.moved_to, cell.move_address], []
     seen = {cell.address}
     while waiting and len(seen) <= MAX_HOPS:
@@ -194,11 +218,18 @@ async def _choose(
         if place is not None and place.cell_id == cell.cell_id:
             found.append(place)
             waiting.append(place.moved_to)
+    return found, strange
+
+
+def _choose(cell: KnownCell, places: Sequence[Place], strange: Sequence[str]) -> Place | None:
+    """The place of a cell that is not what home says. None if there are none. Pure. Raises PlaceRefused."""
     if strange:
         raise PlaceRefused(_describe_strange(cell, strange[-1]))
-    best = max((place for place in found if place.is_open), key=lambda place: place.version, default=None)
-    if best is None:
-        raise PlaceRefused(_describe_closed(cell, max(found, key=lambda place: place.version)))
+    if not places:
+        return None
+    best = max(places, key=lambda place: (place.version, place.is_open))
+    if not best.is_open:
+        raise PlaceRefused(_describe_closed(cell, best))
     return best
 
 
@@ -221,50 +252,117 @@ def _describe_closed(cell: KnownCell, last: Place) -> str:
     )
 
 
-async def _check_typed(home_url: str, cell: KnownCell, here: Place | None, typed: str) -> Place | None:
+async def _check_typed(
+    home: Connection, home_url: str, cell: KnownCell, places: Sequence[Place], typed: str
+) -> Place | None:
+    """The place that a person names. None if it is what home says. Raises PlaceRefused."""
     address = db.strip_identity(typed)
     place = await look(_make_url(home_url, address, cell.schema_name, typed), address)
     if place is None or place.cell_id != cell.cell_id:
         raise PlaceRefused(f"Cell {cell.name} is not at {address}, or its server does not answer.")
     if address == cell.address and place.is_open and place.version == cell.version:
         return None
-    if place.version < cell.version or (not place.is_open and place.version == cell.version):
+    others = [other for other in places if other.identity != place.identity]
+    rivals = [other for other in others if other.is_open and other.version >= place.version]
+    for rival in rivals:
+        if not await _has_more(home, place, rival):
+            raise PlaceRefused(
+                f"Home knows a newer copy of cell {cell.name}. It is open at {rival.address or 'home'}, and"
+                f" has all entries that are at {address}."
+            )
+    is_newer = place.version > cell.version or (place.is_open and place.version == cell.version)
+    # An open place with a lower version is right if the one that home knows is closed.
+    if not (is_newer or rivals or (place.is_open and others)):
         raise PlaceRefused(
             f"Home knows a newer copy of cell {cell.name} than the one at {address}: its version is"
             f" {cell.version}, that one's {place.version}{'' if place.is_open else ', closed'}."
         )
-    if here is not None and here.is_open and here.address != address and here.version >= place.version:
-        raise PlaceRefused(
-            f"Cell {cell.name} is open where home says, at {here.address or 'home'}, with the same version as"
-            f" at {address} or a newer one."
-        )
     return place
 
 
+async def _has_more(home: Connection, place: Place, other: Place) -> bool:
+    """Whether a place has an entry that another one lacks, in a book that has not left the cell since."""
+    async with (
+        await db.connect(place.url, SESSION_NAME) as here,
+        await db.connect(other.url, SESSION_NAME) as there,
+    ):
+        longer = await _find_longer(here, there)
+    values = {"merchant_ids": list(longer)}
+    known = {row[0] for row in await (await home.execute(QUERIES["list_known"].text, values)).fetchall()}
+    return any(is_there or merchant_id not in known for merchant_id, is_there in longer.items())
+
+
+async def _leave(
+    cell: KnownCell, other: Place, there: Connection, version: int, progress: Callable[[str], None]
+) -> dict[int, list[int]]:
+    """Close another place of a cell, and return what only its copies of books have.
+
+    A book that is not in the cell any more is in another one, or counts as lost (see `book_placement`).
+    """
+    async with await db.connect(other.url, SESSION_NAME) as old:
+        await fence.close_copy(old, cell.cell_id, version)
+        await fence.drain(old, cell.schema_name, progress)
+        longer = [number for number, is_there in (await _find_longer(old, there)).items() if is_there]
+        return {number: await list_own_entries(old, there, number) for number in longer}
+
+
+async def _require_right_to_end(cell: KnownCell, other: Place) -> None:
+    """Check that the sessions at an open place can be seen and ended. Raises PlaceRefused."""
+    async with await db.connect(other.url, SESSION_NAME) as old:
+        users = [user for (user,) in await (await old.execute(QUERIES["list_strangers"].text)).fetchall()]
+    if users:
+        raise PlaceRefused(
+            f"Cell {cell.name} is also open at {other.address or 'home'}. The sessions there of"
+            f" {', '.join(users)} can't be ended. Give the owner of home's tables the roles pg_read_all_stats"
+            " and pg_signal_backend there, then run this again."
+        )
+
+
+async def _find_longer(here: Connection, there: Connection) -> dict[int, bool]:
+    """The merchants whose newest entry here is not there, and whether their book is."""
+    heads = await (await here.execute(QUERIES["list_heads"].text)).fetchall()
+    merchant_ids, entry_ids, hashes = ([head[place] for head in heads] for place in range(3))
+    values = {"merchant_ids": merchant_ids, "entry_ids": entry_ids, "hashes": hashes}
+    return dict(await (await there.execute(QUERIES["find_unknown"].text, values)).fetchall())
+
+
 async def _write(
-    home: Connection, cell: KnownCell, here: Place | None, found: Place, by: Auditor
+    home: Connection,
+    cell: KnownCell,
+    found: Place,
+    others: Sequence[Place],
+    is_moved: bool,
+    by: Auditor,
+    progress: Callable[[str], None],
 ) -> RestoredCell:
-    """Record the evidence, and tell home the place. The copy is opened first: repeating finds it open."""
-    version = max(cell.version, found.version)
-    if not found.is_open:
-        version += 1
-        async with locked(home):
-            await record_evidence(home, [make_evidence(cell, found, now_ms())])
-        async with await db.connect(found.url) as there:
-            await new_place.make_usable(there, found.url, cell.schema_name)
-            await fence.open_copy(there, cell.cell_id, version)
-    if here is not None and here.is_open and here.address != found.address:
-        async with await db.connect(here.url) as old:
-            await fence.close_copy(old, cell.cell_id, version)
-    values = {"cell_id": cell.cell_id, "version": version, "address": found.address}
+    """Close the other places, open the right one, and tell home. In this order: repeating it goes on."""
+    for other in others:
+        if other.is_open:
+            await _require_right_to_end(cell, other)
     async with locked(home):
         await record_evidence(home, [make_evidence(cell, found, now_ms())])
+    known = max(cell.version, *(place.version for place in (found, *others)))
+    open_at = [place for place in (found, *others) if place.is_open and place.version == known]
+    version = known if open_at == [found] else known + 1
+    left: dict[int, list[int]] = {}
+    async with await db.connect(found.url, SESSION_NAME) as there:
+        for other in others:
+            for merchant_id, own in (await _leave(cell, other, there, version, progress)).items():
+                left[merchant_id] = sorted({*left.get(merchant_id, ()), *own}, reverse=True)
+        if not found.is_open:
+            await new_place.make_usable(there, found.url, cell.schema_name)
+        if not found.is_open or found.version < version:
+            await fence.open_copy(there, cell.cell_id, version)
+    values = {"cell_id": cell.cell_id, "version": version, "address": found.address}
+    async with locked(home):
         await home.execute(QUERIES["write_place"].text, values)
-        if found.address != cell.address:
+        if is_moved:
             moved = {**values, "old_address": cell.address}
             await home.execute(QUERIES["write_move"].text, moved)
-        await _record(home, by, cell.name, cell, values)
-    return RestoredCell(cell.name, found.address, cell.address, version)
+        for merchant_id, own in left.items():
+            await drop_payouts(home, merchant_id, own)
+        await _record(home, by, cell.name, cell, values, left)
+    return RestoredCell(cell.name, found.address, cell.address, version, left)
 
 
 async def _add(home: Connection, home_url: str, name: str, typed: str, by: Auditor) -> RestoredCell:
@@ -288,15 +386,21 @@ async def _add(home: Connection, home_url: str, name: str, typed: str, by: Audit
         await record_evidence(home, [make_evidence(cell, place, now_ms())])
         if not (await home.execute(QUERIES["add_cell"].text, values)).rowcount:
             raise PlaceRefused(f"Home has given the number of cell {name}, {place.cell_id}, to another cell.")
-        await _record(home, by, name, None, values)
-    return RestoredCell(name, address, None, place.version)
+        await _record(home, by, name, None, values, {})
+    return RestoredCell(name, address, None, place.version, {})
 
 
 async def _record(
-    home: Connection, by: Auditor, name: str, before: KnownCell | None, after: Mapping[str, Any]
+    home: Connection,
+    by: Auditor,
+    name: str,
+    before: KnownCell | None,
+    after: Mapping[str, Any],
+    left: Mapping[int, Sequence[int]],
 ) -> None:
     told = None if before is None else {"address": before.address, "version": before.version}
-    facts = {"address": after["address"], "version": after["version"]}
+    counts = {str(merchant_id): len(own) for merchant_id, own in left.items()}
+    facts = {"address": after["address"], "version": after["version"], "leftBehind": counts}
     await by.author(now_ms()).record(home, "cell.restore_place", f"cell {name}", before=told, after=facts)
 
 
