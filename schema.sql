@@ -793,6 +793,7 @@ CREATE TABLE public.invoice (
     issuer text NOT NULL,
     lines text NOT NULL,
     issued_ms bigint NOT NULL,
+    version integer DEFAULT 1 NOT NULL,
     CONSTRAINT invoice_follows CHECK ((((number = 1) AND (previous_number IS NULL)) OR ((previous_number IS NOT NULL) AND (previous_number = (number - 1))))),
     CONSTRAINT invoice_number_check CHECK ((number > 0)),
     CONSTRAINT invoice_year_check CHECK (((year >= 1970) AND (year <= 9999)))
@@ -1005,13 +1006,17 @@ CREATE TABLE public.month_report (
     closed_ms bigint,
     manifest text,
     signature text,
+    version integer DEFAULT 1 NOT NULL,
+    restate_ms bigint,
+    restate_reason text,
     CONSTRAINT month_report_accepted CHECK ((((accepted_ms IS NULL) AND (proposal_no IS NULL) AND (lone_actor IS NULL)) OR ((accepted_ms IS NOT NULL) AND ((proposal_no IS NULL) <> (lone_actor IS NULL))))),
     CONSTRAINT month_report_books_check CHECK ((books >= 0)),
     CONSTRAINT month_report_closed CHECK ((((closed_ms IS NULL) AND (manifest IS NULL) AND (signature IS NULL)) OR ((closed_ms IS NOT NULL) AND (manifest IS NOT NULL) AND (signature IS NOT NULL) AND (accepted_ms IS NOT NULL)))),
     CONSTRAINT month_report_digest_check CHECK ((length(digest) = 32)),
     CONSTRAINT month_report_lone_actor_check CHECK ((lone_actor <> ''::text)),
     CONSTRAINT month_report_month_check CHECK ((month ~ '^[0-9]{4}-(0[1-9]|1[0-2])$'::text)),
-    CONSTRAINT month_report_problem_check CHECK ((problem <> ''::text))
+    CONSTRAINT month_report_problem_check CHECK ((problem <> ''::text)),
+    CONSTRAINT month_report_restate CHECK (((version > 0) AND ((restate_ms IS NULL) = (restate_reason IS NULL)) AND ((restate_ms IS NULL) OR (closed_ms IS NOT NULL))))
 );
 
 CREATE TABLE public.network_fee (
@@ -1698,6 +1703,39 @@ CREATE TABLE public.sub_user (
 );
 ALTER TABLE ONLY public.sub_user ALTER COLUMN merchant_id SET (n_distinct=1);
 
+CREATE TABLE public.superseded_book (
+    merchant_id bigint NOT NULL,
+    month text NOT NULL,
+    version integer NOT NULL,
+    figures text NOT NULL,
+    digest bytea NOT NULL,
+    CONSTRAINT superseded_book_digest_check CHECK ((length(digest) = 32))
+);
+ALTER TABLE ONLY public.superseded_book ALTER COLUMN merchant_id SET (n_distinct=1);
+
+CREATE TABLE public.superseded_month (
+    month text NOT NULL,
+    version integer NOT NULL,
+    figures text NOT NULL,
+    books integer NOT NULL,
+    digest bytea NOT NULL,
+    prepared_ms bigint NOT NULL,
+    accepted_ms bigint NOT NULL,
+    proposal_no bigint,
+    lone_actor text,
+    closed_ms bigint NOT NULL,
+    manifest text NOT NULL,
+    signature text NOT NULL,
+    restate_ms bigint NOT NULL,
+    restate_reason text NOT NULL,
+    CONSTRAINT superseded_month_accepted CHECK (((proposal_no IS NULL) <> (lone_actor IS NULL))),
+    CONSTRAINT superseded_month_books_check CHECK ((books >= 0)),
+    CONSTRAINT superseded_month_digest_check CHECK ((length(digest) = 32)),
+    CONSTRAINT superseded_month_lone_actor_check CHECK ((lone_actor <> ''::text)),
+    CONSTRAINT superseded_month_restate_reason_check CHECK ((restate_reason <> ''::text)),
+    CONSTRAINT superseded_month_version_check CHECK ((version > 0))
+);
+
 CREATE TABLE public.sweep (
     chain public.chain_code NOT NULL,
     sweep_id bigint NOT NULL,
@@ -2105,9 +2143,6 @@ ALTER TABLE ONLY public.instance
     ADD CONSTRAINT instance_pkey PRIMARY KEY (instance_id);
 
 ALTER TABLE ONLY public.invoice
-    ADD CONSTRAINT invoice_merchant_id_month_key UNIQUE (merchant_id, month);
-
-ALTER TABLE ONLY public.invoice
     ADD CONSTRAINT invoice_pkey PRIMARY KEY (year, number);
 
 ALTER TABLE ONLY public.issued_address
@@ -2308,6 +2343,12 @@ ALTER TABLE ONLY public.sub_user
 ALTER TABLE ONLY public.sub_user
     ADD CONSTRAINT sub_user_pkey PRIMARY KEY (merchant_id, user_id);
 
+ALTER TABLE ONLY public.superseded_book
+    ADD CONSTRAINT superseded_book_pkey PRIMARY KEY (merchant_id, month, version);
+
+ALTER TABLE ONLY public.superseded_month
+    ADD CONSTRAINT superseded_month_pkey PRIMARY KEY (month, version);
+
 ALTER TABLE ONLY public.sweep
     ADD CONSTRAINT sweep_chain_wallet_top_up_nonce_key UNIQUE (chain, wallet, top_up_nonce);
 
@@ -2448,6 +2489,8 @@ CREATE INDEX failed_sign_in_unlogged ON public.failed_sign_in USING btree (minut
 
 CREATE INDEX invoice_month ON public.invoice USING btree (month, number);
 
+CREATE UNIQUE INDEX invoice_of_version ON public.invoice USING btree (merchant_id, month, version);
+
 CREATE INDEX merchant_by_name ON public.merchant USING btree (name COLLATE "C", merchant_id);
 
 CREATE INDEX merchant_to_carry ON public.merchant USING btree (merchant_id) WHERE (carried_version < settings_version);
@@ -2537,6 +2580,8 @@ CREATE INDEX sub_user_by_name ON public.sub_user USING btree (merchant_id, lower
 CREATE INDEX sub_user_by_name_part ON public.sub_user USING gin (public.name_grams(username));
 
 CREATE INDEX sub_user_by_part ON public.sub_user USING gin (public.search_grams(ext_user_id));
+
+CREATE INDEX superseded_book_month ON public.superseded_book USING btree (month, version, merchant_id);
 
 CREATE INDEX sweep_address ON public.sweep USING btree (chain, address, sweep_id);
 
@@ -2737,6 +2782,15 @@ ALTER TABLE ONLY public.staff_secret
 
 ALTER TABLE ONLY public.sub_user
     ADD CONSTRAINT sub_user_merchant_id_user_id_fkey FOREIGN KEY (merchant_id, user_id) REFERENCES public.account(merchant_id, account_id);
+
+ALTER TABLE ONLY public.superseded_book
+    ADD CONSTRAINT superseded_book_month_version_fkey FOREIGN KEY (month, version) REFERENCES public.superseded_month(month, version);
+
+ALTER TABLE ONLY public.superseded_month
+    ADD CONSTRAINT superseded_month_month_fkey FOREIGN KEY (month) REFERENCES public.month_report(month);
+
+ALTER TABLE ONLY public.superseded_month
+    ADD CONSTRAINT superseded_month_proposal_no_fkey FOREIGN KEY (proposal_no) REFERENCES public.proposal(proposal_no);
 
 ALTER TABLE ONLY public.sweep
     ADD CONSTRAINT sweep_chain_wallet_top_up_nonce_fkey FOREIGN KEY (chain, wallet, top_up_nonce) REFERENCES public.wallet_nonce(chain, wallet, nonce);

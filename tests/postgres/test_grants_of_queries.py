@@ -159,7 +159,9 @@ NOT_RUN: Final[Mapping[Side, Mapping[str, str]]] = {
     # Only the worker pays, credits, delivers and compares.
     Side.WEB: {
         "reporting/finance/invoices.sql": "add_invoices",
-        "reporting/finance/months.sql": "put_month put_books withdraw_acceptance close_month",
+        "reporting/finance/months.sql": """
+            put_month put_books withdraw_acceptance close_month keep_superseded keep_superseded_books
+            delete_books begin_version""",
         "approvals/acts/asked.sql": "lapse claim keep lock_claim give_back finish",
         "approvals/acts/reports.sql": "store drop_others",
         "api/request_log/request_log.sql": "delete_old_usage delete_old_minutes",

@@ -134,11 +134,14 @@ async def verify_months(session: Session, wanted: str | None, given: Sequence[st
         while page := await months.list_months(session.conn, before=before):
             before = page[-1].month
             for one in page:
-                if one.closed_ms is None or wanted not in (None, one.month):
+                versions = await months.list_superseded(session.conn, one.month)
+                signed = versions if one.closed_ms is None else [one, *versions]
+                if not signed or wanted not in (None, one.month):
                     continue
                 progress.show(f"Reading the journal of {one.month}")
                 try:
-                    faults += await verification.verify_month(databases, keys, archive, one)
+                    for version in signed:
+                        faults += await verification.verify_month(databases, keys, archive, version)
                 except ArchiveUnreadable as error:
                     raise Failure(str(error)) from None
                 checked.append(one.month)

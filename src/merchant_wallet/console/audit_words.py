@@ -99,6 +99,7 @@ ACTIONS: Final[Mapping[str, str]] = {
     "rollback.accept": N_("accepted a restored database"),
     "month.prepare": N_("prepared a month to be closed"),
     "month.close": N_("closed a month"),
+    "month.restate": N_("had a closed month restated"),
     "cold.address": N_("set a cold address"),
     "cold.limits": N_("set the limits of cold money"),
     "cold.transfer": N_("moved money to or from cold"),

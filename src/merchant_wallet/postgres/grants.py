@@ -215,9 +215,13 @@ GRANTS: Final[Mapping[str, Grant]] = {
     "figure_cursor": Grant(_READ, _CHANGE),
     "network_fee": Grant(_READ, _ADD),
     "network_fee_cursor": Grant("", _CHANGE),
-    # Closed months. The web side notes that two people have accepted one; a worker prepares and signs it.
-    "month_report": Grant("select, update (accepted_ms, proposal_no, lone_actor)", _CHANGE),
-    "month_book": Grant(_READ, _CHANGE),
+    # Closed months. The web side notes what two people have decided; a worker prepares and signs.
+    "month_report": Grant(
+        "select, update (accepted_ms, proposal_no, lone_actor, restate_ms, restate_reason)", _CHANGE
+    ),
+    "month_book": Grant(_READ, _KEEP),
+    "superseded_month": Grant(_READ, _ADD),
+    "superseded_book": Grant(_READ, _ADD),
     "invoice": Grant(_READ, _ADD),
     "rollback_evidence": Grant(_READ, _ADD),
     "rollback_acceptance": Grant("", _READ),

@@ -91,6 +91,8 @@ HOME: Final = frozenset(
         "screening_question",
         "side_role",
         "staff_secret",
+        "superseded_book",
+        "superseded_month",
         "sweep",
         "sweep_signed",
         "test_event",

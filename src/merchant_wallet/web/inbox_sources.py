@@ -33,6 +33,7 @@ PROPOSED: Final[Mapping[str, str]] = {
     "": N_("{who} proposes a change of {subject}"),
     payout_acts.THAW: N_("{who} proposes to resume payouts on {subject}"),
     closing.CLOSE: N_("{who} proposes to close the month {subject}"),
+    closing.RESTATE: N_("{who} proposes to restate the month {subject}"),
     rate_acts.SET: N_("{who} proposes another rate: {subject}"),
     merchant_acts.SET: N_("{who} proposes other settings of a merchant"),
     merchant_acts.RESUME: N_("{who} proposes to resume a suspended merchant"),

@@ -48,6 +48,7 @@ RIGHTS: Final[Mapping[str, Right]] = {
     treasury_changes.RECORD: Right.RECORD_TREASURY,
     treasury_changes.CORRECT: Right.RECORD_TREASURY,
     closing.CLOSE: Right.CLOSE_MONTH,
+    closing.RESTATE: Right.CLOSE_MONTH,
     cold_changes.ADDRESS: Right.RECORD_TREASURY,
     cold_changes.LIMITS: Right.RECORD_TREASURY,
     cold_changes.TRANSFER: Right.RECORD_TREASURY,

@@ -28,6 +28,7 @@ ANN: Final = Person("operator:ann", "192.0.2.1")
 BEN: Final = Person("operator:ben", "192.0.2.2")
 ROLES: Final = ("owner", "operator")
 AFTER_MS: Final = months.READY_AFTER_MS
+WHY: Final = "entries of a machine whose clock had gone back"
 LASTS_MS: Final = 60 * DAY_MS
 
 
@@ -87,6 +88,19 @@ class Finance:
         assert await self.sign(report.prepared_ms + 2) == [month.name]
         return await self.read(month)
 
+    async def restate(self, month: Period, at_ms: int) -> changes.ProposedChange:
+        """Two people decide that a closed month is restated."""
+        subject, kind = closing.format_subject(month.name), closing.make_kinds()[closing.RESTATE]
+        conn = self.scene.conn
+        facts = await closing.read_restatement(conn, month.name)
+        made = await changes.propose(
+            conn, kind.name, subject, *facts, WHY, person=ANN, at_ms=at_ms, lasts_ms=LASTS_MS
+        )
+        accepted = await changes.accept(
+            conn, kind, made.proposal_no, person=BEN, at_ms=at_ms + 1, roles=ROLES
+        )
+        return accepted.change
+
     async def read(self, month: Period) -> MonthReport:
         """The month as it is kept."""
         found = await months.read_month(self.scene.conn, month.name)
@@ -94,10 +108,15 @@ class Finance:
         return found
 
     async def verify(self, month: Period, *former: FormerKey) -> list[str]:
-        """What is wrong with a closed month."""
+        """What is wrong with a month's signed versions."""
         report = await self.read(month)
         keys = verification.MonthKeys(self.signer.keys, former)
-        faults = await verification.verify_month(self.databases, keys, self.archive, report)
+        signed = [report] if report.closed_ms is not None else []
+        faults = [
+            fault
+            for one in [*signed, *await months.list_superseded(self.scene.conn, month.name)]
+            for fault in await verification.verify_month(self.databases, keys, self.archive, one)
+        ]
         return [fault.text for fault in faults]
 
     async def go_to(self, month: Period) -> None:

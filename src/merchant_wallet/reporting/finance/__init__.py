@@ -14,7 +14,7 @@ Modules:
 - reports: opening and closing balances of a period
 - months: prepares months, and keeps them
 - signing: signs the months that were accepted, and makes their invoices
-- closing: the proposal to close a month
+- closing: the proposals to close a month, and to restate a closed one
 - invoices: invoices of fees, numbered without gaps
 - verification: finds a closed month that the journal no longer gives
 - desk: position, result and valuation of the exchange desk

@@ -1,5 +1,8 @@
 """Invoices of fees: one for each merchant and month with fees, numbered by year without gaps.
 
+If a month is restated, each merchant whose fees differ gets a correction: a supplementary invoice or a credit
+note. It has the next number, names the invoice before it, and asks for the difference.
+
 Rules:
 - They are made in the transaction that closes their month, so a number is never left out or given twice.
 - Each names the one before it, and the database refuses any other. Nothing changes or deletes an invoice.
@@ -7,7 +10,8 @@ Rules:
 """
 
 import hashlib
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,11 +19,11 @@ import msgspec
 
 from merchant_wallet.base.currencies import CURRENCIES
 from merchant_wallet.base.db import Queries
-from merchant_wallet.base.money import format_units, parse_units
+from merchant_wallet.base.money import format_units
 from merchant_wallet.base.user_input import parse_digits
 from merchant_wallet.book.chart import FEES
 from merchant_wallet.reporting.finance.periods import Period
-from merchant_wallet.reporting.finance.reports import AccountReport
+from merchant_wallet.reporting.finance.reports import AccountReport, parse_signed
 from merchant_wallet.reporting.paging import Connection, Row, fetch
 
 QUERIES: Final = Queries(Path(__file__).with_name("invoices.sql"))
@@ -27,7 +31,10 @@ LAST: Final = (9999, 2**31 - 1)
 
 
 class InvoiceLine(msgspec.Struct, frozen=True):
-    """The fees of one kind of entry in one currency: how many, and their sum as a decimal."""
+    """The fees of one kind of entry in one currency: how many, and their sum as a decimal.
+
+    In a correction both are differences, which may be negative.
+    """
 
     kind: str
     currency: str
@@ -37,11 +44,15 @@ class InvoiceLine(msgspec.Struct, frozen=True):
     @property
     def amount_units(self) -> int:
         """The sum in units."""
-        return parse_units(self.amount)
+        return parse_signed(self.amount)
 
 
-class Invoice(msgspec.Struct, frozen=True):
-    """One invoice."""
+class Invoice(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One invoice. `version` is that of its month, `corrects` the number of the invoice that it corrects.
+
+    Both have the same year. The digest of a month's invoices covers these two fields in later versions only:
+    months that were signed before there were versions keep theirs.
+    """
 
     year: int
     number: int
@@ -51,11 +62,23 @@ class Invoice(msgspec.Struct, frozen=True):
     issuer: str
     lines: tuple[InvoiceLine, ...]
     issued_ms: int
+    version: int = 1
+    corrects: int | None = None
 
     @property
     def name(self) -> str:
         """Its number for people, as 2026-000017."""
-        return f"{self.year}-{self.number:06d}"
+        return format_number(self.year, self.number)
+
+    @property
+    def corrected_name(self) -> str | None:
+        """The number of the invoice that it corrects."""
+        return None if self.corrects is None else format_number(self.year, self.corrects)
+
+    @property
+    def is_credit(self) -> bool:
+        """Whether it is a credit note: it asks for less than the invoice before, and for no more."""
+        return self.corrects is not None and all([units < 0 for _, units in self.totals])
 
     def sum_units(self, currency: str) -> int:
         """What it asks for in a currency."""
@@ -88,10 +111,31 @@ def list_lines(accounts: Sequence[AccountReport]) -> tuple[InvoiceLine, ...]:
     )
 
 
+def subtract(lines: Iterable[InvoiceLine], issued: Iterable[Invoice]) -> tuple[InvoiceLine, ...]:
+    """What these invoices of a book do not ask for, or ask for too much. Pure."""
+    counts: Counter[tuple[str, str]] = Counter()
+    units: Counter[tuple[str, str]] = Counter()
+    for sign, line in [(1, one) for one in lines] + [(-1, one) for each in issued for one in each.lines]:
+        counts[line.kind, line.currency] += sign * line.count
+        units[line.kind, line.currency] += sign * line.amount_units
+    return tuple(
+        [
+            InvoiceLine(*key, counts[key], format_units(units[key]))
+            for key in units
+            if counts[key] or units[key]
+        ]
+    )
+
+
 async def issue(
-    home: Connection, month: Period, books: Sequence[InvoicedBook], issuer: str, issued_ms: int
+    home: Connection,
+    month: Period,
+    version: int,
+    books: Sequence[InvoicedBook],
+    issuer: str,
+    issued_ms: int,
 ) -> tuple[str, str] | None:
-    """Add the invoices of a month. Returns the first and the last number. Call it in `hold_books`."""
+    """Add invoices of a month's version. Returns the first and the last number. Call it in `hold_books`."""
     if not books:
         return None
     year = int(month.name[:4])
@@ -100,6 +144,7 @@ async def issue(
     values = {
         "year": year,
         "month": month.name,
+        "version": version,
         "issuer": issuer,
         "issued_ms": issued_ms,
         "numbers": list(range(first, first + len(books))),
@@ -108,7 +153,7 @@ async def issue(
         "lines": [msgspec.json.encode(book.lines).decode() for book in books],
     }
     await home.execute(QUERIES["add_invoices"].text, values)
-    return f"{year}-{first:06d}", f"{year}-{first + len(books) - 1:06d}"
+    return format_number(year, first), format_number(year, first + len(books) - 1)
 
 
 async def list_invoices(
@@ -126,13 +171,23 @@ async def list_invoices(
 
 
 async def list_of_month(home: Connection, month: str) -> list[Invoice]:
-    """All invoices of a month in order."""
+    """All invoices of a month in order, with those of its former versions."""
     return [_read(row) for row in await fetch(home, QUERIES["list_of_month"].text, {"month": month})]
+
+
+async def list_of_version(home: Connection, month: str, version: int) -> list[Invoice]:
+    """The invoices that one version of a month has added, in order."""
+    return [one for one in await list_of_month(home, month) if one.version == version]
 
 
 def cover(issued: Sequence[Invoice]) -> str:
     """The hex digest over everything that these invoices say, in their order. Pure."""
     return hashlib.sha256(msgspec.json.encode([msgspec.to_builtins(one) for one in issued])).hexdigest()
+
+
+def format_number(year: int, number: int) -> str:
+    """The number of an invoice for people. Pure."""
+    return f"{year}-{number:06d}"
 
 
 def parse_number(name: str) -> tuple[int, int] | None:

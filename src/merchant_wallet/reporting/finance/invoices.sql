@@ -1,22 +1,28 @@
 -- Invoices of fees. They are only added.
 
+-- fragment: invoice
+-- One invoice. `corrects` is the last one of the same book for a former version of the month.
+i.year, i.number, i.merchant_id, i.month, i.merchant_name, i.issuer, i.lines, i.issued_ms, i.version,
+       (select max(f.number) from invoice f
+         where f.merchant_id = i.merchant_id and f.month = i.month and f.version < i.version) as corrects
+
 -- name: find_last
 -- The last number of a year. One process at a time adds invoices.
 select max(number) as number from invoice where year = %(year)s::int;
 
 -- name: add_invoices
 -- The invoices of a month, each after the one before.
-insert into invoice (year, number, previous_number, merchant_id, month, merchant_name, issuer, lines, issued_ms)
+insert into invoice (year, number, previous_number, merchant_id, month, merchant_name, issuer, lines, issued_ms,
+                     version)
 select %(year)s::int, u.number, nullif(u.number - 1, 0), u.merchant_id, %(month)s::text, u.merchant_name, %(issuer)s::text, u.lines,
-       %(issued_ms)s::bigint
+       %(issued_ms)s::bigint, %(version)s::int
   from unnest(%(numbers)s::int[], %(merchant_ids)s::bigint[], %(names)s::text[], %(lines)s::text[])
        u (number, merchant_id, merchant_name, lines)
  order by u.number;
 
 -- name: list_invoices
 -- Invoices before one, newest first, of one merchant or of all.
-select year, number, merchant_id, month, merchant_name, issuer, lines, issued_ms
-  from invoice
+select {invoice} from invoice i
  where (year, number) < (%(year)s::int, %(number)s::int)
    and (%(merchant_id)s::bigint is null or merchant_id = %(merchant_id)s::bigint)
    and (%(month)s::text is null or month = %(month)s::text)
@@ -24,10 +30,8 @@ select year, number, merchant_id, month, merchant_name, issuer, lines, issued_ms
 
 -- name: read_invoice
 -- One invoice.
-select year, number, merchant_id, month, merchant_name, issuer, lines, issued_ms
-  from invoice where year = %(year)s::int and number = %(number)s::int;
+select {invoice} from invoice i where year = %(year)s::int and number = %(number)s::int;
 
 -- name: list_of_month
--- The invoices of a month, for verification.
-select year, number, merchant_id, month, merchant_name, issuer, lines, issued_ms
-  from invoice where month = %(month)s::text order by year, number;
+-- The invoices of a month, oldest first.
+select {invoice} from invoice i where month = %(month)s::text order by year, number;

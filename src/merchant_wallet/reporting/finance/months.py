@@ -5,6 +5,8 @@ Rules:
   agree with the books' balances, and add up. Otherwise it is not prepared, or has a `problem`.
 - Two people accept exactly the figures with this digest. `signing` makes them again, compares, and signs.
 - Months follow each other without a gap.
+- A closed month can be restated (`closing`). Its version in force is kept, signed as it is, when the next one
+  is prepared. That one is prepared, accepted and signed as the first one was.
 - Before its figures are read, the clock of each book is set to the month's end at least. Times never go back
   in a journal, so no later entry belongs to the month, whatever a machine's clock says. A correction stands
   in the month in which it is made. Each book opens with what the accepted month before has closed with, or
@@ -18,7 +20,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 from uuid import uuid4
 
 import msgspec
@@ -63,6 +65,7 @@ class MonthReport(msgspec.Struct, frozen=True):
     """A month as home keeps it. `figures` is the report of all books together."""
 
     month: str
+    version: int
     figures: str
     books: int
     digest: bytes
@@ -75,15 +78,27 @@ class MonthReport(msgspec.Struct, frozen=True):
     closed_ms: int | None
     manifest: str | None
     signature: str | None
+    restate_ms: int | None
+    restate_reason: str | None
+    is_superseded: bool = False
 
     @property
     def state(self) -> str:
-        """`wrong`, `prepared`, `accepted` or `closed`."""
+        """`wrong`, `prepared`, `accepted`, `closed`, `restating` or `superseded`."""
+        if self.is_superseded:
+            return "superseded"
+        if self.restate_ms is not None:
+            return "restating"
         if self.closed_ms is not None:
             return "closed"
         if self.problem is not None:
             return "wrong"
         return "prepared" if self.accepted_ms is None else "accepted"
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether its figures stay: it was accepted, and is not being restated."""
+        return self.accepted_ms is not None and self.restate_ms is None
 
     @property
     def period(self) -> Period:
@@ -94,6 +109,13 @@ class MonthReport(msgspec.Struct, frozen=True):
     def accounts(self) -> tuple[AccountReport, ...]:
         """The figures of all books together."""
         return decode_accounts(self.figures)
+
+
+class FormerFigures(NamedTuple):
+    """The figures of a superseded version of a month."""
+
+    version: int
+    accounts: tuple[AccountReport, ...]
 
 
 class BookReport(msgspec.Struct, frozen=True):
@@ -107,7 +129,8 @@ class BookReport(msgspec.Struct, frozen=True):
 class Manifest(msgspec.Struct, frozen=True, rename="camel"):
     """What is signed of a closed month. Digests are hex; `previous` is that of the closed month before.
 
-    `invoices_digest` covers every invoice. It is None in the oldest manifests.
+    `invoices_digest` covers every invoice. It is None in the oldest manifests. `supersedes` is the digest of
+    the version before, and `reason` says why that was restated; both are None in the first version.
     """
 
     format: int
@@ -122,6 +145,9 @@ class Manifest(msgspec.Struct, frozen=True, rename="camel"):
     closed_ms: int
     invoices: tuple[str, str] | None
     invoices_digest: str | None = None
+    version: int = 1
+    supersedes: str | None = None
+    reason: str | None = None
 
 
 def format_text_to_sign(manifest: str) -> str:
@@ -130,7 +156,7 @@ def format_text_to_sign(manifest: str) -> str:
 
 
 async def read_month(home: Connection, month: str) -> MonthReport | None:
-    """One month; None if it was not prepared."""
+    """One month in its newest version; None if it was not prepared."""
     rows = await fetch(home, QUERIES["read_month"].text, {"month": month})
     return MonthReport(**rows[0]) if rows else None
 
@@ -141,17 +167,32 @@ async def list_months(home: Connection, *, before: str = AFTER_ALL, limit: int =
     return [MonthReport(**row) for row in rows]
 
 
-async def read_book(home: Connection, month: str, merchant_id: int) -> tuple[BookReport, int | None] | None:
-    """One book's report of a month, and when the month was closed. None if the month does not have it."""
-    rows = await fetch(home, QUERIES["read_book"].text, {"month": month, "merchant_id": merchant_id})
-    if not rows:
+async def list_superseded(home: Connection, month: str) -> list[MonthReport]:
+    """The versions of a month that another one has replaced, newest first."""
+    rows = await fetch(home, QUERIES["list_superseded"].text, {"month": month})
+    return [MonthReport(**row) for row in rows]
+
+
+async def read_former(home: Connection, month: str, merchant_id: int | None = None) -> FormerFigures | None:
+    """What the last superseded version of a month said, of all books or of one. None if it has none."""
+    superseded = await list_superseded(home, month)
+    if not superseded:
         return None
-    row = rows[0]
-    return BookReport(merchant_id, decode_accounts(row["figures"]), row["digest"]), row["closed_ms"]
+    version, figures = superseded[0].version, superseded[0].figures
+    if merchant_id is not None:
+        values = {"month": month, "version": version, "merchant_id": merchant_id}
+        rows = await fetch(home, QUERIES["read_superseded_book"].text, values)
+        figures = rows[0]["figures"] if rows else "[]"
+    return FormerFigures(version, decode_accounts(figures))
 
 
 async def find_due(home: Connection, now_ms: int) -> Period | None:
-    """The next month to prepare. Without any, it is the last month that has ended."""
+    """The next month to prepare: the first that is restated, or the one after the last.
+
+    Without any, it is the last month that has ended.
+    """
+    if restated := await fetch(home, QUERIES["find_restated"].text, {}):
+        return parse_month(restated[0]["month"])
     last = await list_months(home, limit=1)
     ended = previous_month(month_of(now_ms - READY_AFTER_MS))
     due = next_month(last[0].period) if last else ended
@@ -169,7 +210,7 @@ async def hold_books(home: Connection, actor: str) -> AsyncIterator[None]:
 
 
 async def prepare(databases: Databases, month: Period, now_ms: int, *, actor: str = WORKER) -> MonthReport:
-    """Make the figures of a month that has ended, and keep them. An accepted month stays as it is.
+    """Make the figures of a month that has ended, and keep them. An accepted month stays, if not restated.
 
     Raises NotReady, `psycopg.Error`.
     """
@@ -178,7 +219,7 @@ async def prepare(databases: Databases, month: Period, now_ms: int, *, actor: st
     home = databases.home
     async with hold_books(home, actor):
         known = await read_month(home, month.name)
-        if known is None or known.accepted_ms is None:
+        if known is None or not known.is_settled:
             await _check_order(home, month, known)
             # Each statement commits by itself: no book waits for the figures.
             await close_clocks(databases, month)
@@ -189,14 +230,17 @@ async def prepare(databases: Databases, month: Period, now_ms: int, *, actor: st
 async def _prepare(databases: Databases, month: Period, now_ms: int) -> MonthReport:
     home = databases.home
     known = await read_month(home, month.name)
-    if known is not None and known.accepted_ms is not None:
+    if known is not None and known.is_settled:
         return known
+    if known is not None and known.restate_ms is not None:
+        for name in ("keep_superseded", "keep_superseded_books", "delete_books", "begin_version"):
+            await home.execute(QUERIES[name].text, {"month": month.name})
     made = _Figures()
     # The month's row comes first, since its books refer to it. From here on nobody accepts it.
     await _put_month(home, month, made, now_ms, None)
     async for page in _read_books(databases, month, made):
         await _put_books(home, month, page)
-    if not made.books and not await list_months(home, before=month.name, limit=1):
+    if known is None and not made.books and not await list_months(home, before=month.name, limit=1):
         raise NotReady(f"No book had an entry before the end of {month.name}.")
     await _put_month(home, month, made, now_ms, made.find_problem())
     found = await read_month(home, month.name)
@@ -299,7 +343,7 @@ async def _read_books(
             if again := figures.merchants.intersection(merchant_ids):
                 raise NotReady(f"The book of merchant {min(again)} was in two cells: it has just moved.")
             page = await _read_page(cell, month, merchant_ids, figures)
-            if accepted is not None and accepted.accepted_ms is not None:
+            if accepted is not None and accepted.is_settled:
                 await _compare_openings(home, before, page, figures)
             yield [book for book in page if book.accounts]
     known = {row["merchant_id"] for row in await fetch(home, QUERIES["list_merchants"].text, {})}
@@ -420,12 +464,13 @@ async def find_previous(home: Connection, month: str) -> bytes | None:
     return rows[0]["digest"] if rows else None
 
 
-async def page_books(home: Connection, month: str) -> AsyncIterator[Row]:
-    """Every book of a month as it is kept, in the order of the merchants."""
+async def page_books(home: Connection, report: MonthReport) -> AsyncIterator[Row]:
+    """Every book of a month's version as it is kept, in the order of the merchants."""
+    text = QUERIES["page_superseded_books" if report.is_superseded else "page_books"].text
     after = 0
     while True:
-        values = {"month": month, "after": after, "page": BOOKS_A_PAGE}
-        rows = await fetch(home, QUERIES["page_books"].text, values)
+        values = {"month": report.month, "version": report.version, "after": after, "page": BOOKS_A_PAGE}
+        rows = await fetch(home, text, values)
         for row in rows:
             yield row
         if len(rows) < BOOKS_A_PAGE:

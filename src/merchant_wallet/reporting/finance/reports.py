@@ -9,7 +9,7 @@ Rules:
 import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -113,6 +113,24 @@ def find_problem(accounts: Sequence[AccountReport]) -> str | None:
             if units:
                 return f"the {word} balances of {currency} add up to {format_units(units)}, not to 0"
     return None
+
+
+class Change(NamedTuple):
+    """An account whose figures differ between two reports of the same period."""
+
+    before: AccountReport
+    after: AccountReport
+
+
+def list_changes(before: Sequence[AccountReport], after: Sequence[AccountReport]) -> list[Change]:
+    """The accounts that differ between two reports of the same period. Pure."""
+    sides = [{(one.account, one.currency): one for one in report} for report in (before, after)]
+    found = []
+    for key in sorted(sides[0].keys() | sides[1].keys(), key=_rank):
+        change = Change(*[side.get(key, AccountReport(*key, 0, (), 0)) for side in sides])
+        if change.before != change.after:
+            found.append(change)
+    return found
 
 
 def describe_accounts(accounts: Sequence[AccountReport]) -> list[dict[str, Any]]:

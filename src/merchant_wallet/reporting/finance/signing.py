@@ -16,7 +16,7 @@ import msgspec
 from merchant_wallet.audit import records as audit
 from merchant_wallet.base.cells import Databases
 from merchant_wallet.reporting.finance import invoices
-from merchant_wallet.reporting.finance.invoices import InvoicedBook
+from merchant_wallet.reporting.finance.invoices import Invoice, InvoicedBook
 from merchant_wallet.reporting.finance.months import (
     FORMAT,
     QUERIES,
@@ -27,6 +27,7 @@ from merchant_wallet.reporting.finance.months import (
     find_previous,
     format_text_to_sign,
     hold_books,
+    list_superseded,
     make_again,
     page_books,
     read_month,
@@ -70,7 +71,7 @@ async def _close(databases: Databases, month: Period, sign: Sign, issuer: str, n
     report = await read_month(home, month.name)
     if report is None or report.state != "accepted":
         return False
-    if await fetch(home, QUERIES["find_earlier_unsigned"].text, {"month": month.name}):
+    if await _has_earlier_unsigned(home, month):
         return False
     digest, problem = await make_again(databases, month)
     if problem is None and digest != report.digest:
@@ -78,7 +79,13 @@ async def _close(databases: Databases, month: Period, sign: Sign, issuer: str, n
     if problem is not None:
         await _withdraw_acceptance(home, report, problem, now_ms)
         return False
-    numbers = await invoices.issue(home, month, await _list_invoiced(home, month), issuer, now_ms)
+    # The months before may have been restated meanwhile. From here on that waits, and takes this one, too.
+    await fetch(home, QUERIES["lock_month"].text, {"month": month.name})
+    if await _has_earlier_unsigned(home, month):
+        return False
+    books = await _list_invoiced(home, report)
+    numbers = await invoices.issue(home, month, report.version, books, issuer, now_ms)
+    superseded = await list_superseded(home, month.name)
     previous = await find_previous(home, month.name)
     assert report.accepted_ms is not None, "its state says so"
     manifest = Manifest(
@@ -93,13 +100,20 @@ async def _close(databases: Databases, month: Period, sign: Sign, issuer: str, n
         report.accepted_ms,
         now_ms,
         numbers,
-        invoices.cover(await invoices.list_of_month(home, month.name)),
+        invoices.cover(await invoices.list_of_version(home, month.name, report.version)),
+        report.version,
+        superseded[0].digest.hex() if superseded else None,
+        superseded[0].restate_reason if superseded else None,
     )
     text = msgspec.json.encode(manifest).decode()
     values: dict[str, Any] = {"month": month.name, "closed_ms": now_ms, "manifest": text}
     values["signature"] = sign(format_text_to_sign(text))
     await home.execute(QUERIES["close_month"].text, values)
     return True
+
+
+async def _has_earlier_unsigned(home: Connection, month: Period) -> bool:
+    return bool(await fetch(home, QUERIES["find_earlier_unsigned"].text, {"month": month.name}))
 
 
 async def _withdraw_acceptance(home: Connection, report: MonthReport, problem: str, now_ms: int) -> None:
@@ -116,11 +130,16 @@ async def _withdraw_acceptance(home: Connection, report: MonthReport, problem: s
     )
 
 
-async def _list_invoiced(home: Connection, month: Period) -> list[InvoicedBook]:
-    """The books with fees in a month."""
+async def _list_invoiced(home: Connection, report: MonthReport) -> list[InvoicedBook]:
+    """The books whose fees of a month are not what the invoices of its former versions ask for."""
+    issued: dict[int, list[Invoice]] = {}
+    for one in await invoices.list_of_month(home, report.month):
+        issued.setdefault(one.merchant_id, []).append(one)
     found = []
-    async for row in page_books(home, month.name):
-        lines = invoices.list_lines(decode_accounts(row["figures"]))
-        if lines:
-            found.append(InvoicedBook(row["merchant_id"], row["name"], lines))
-    return found
+    async for row in page_books(home, report):
+        fees = invoices.list_lines(decode_accounts(row["figures"]))
+        lines = invoices.subtract(fees, issued.pop(row["merchant_id"], ()))
+        found.append(InvoicedBook(row["merchant_id"], row["name"], lines))
+    for merchant_id, former in issued.items():
+        found.append(InvoicedBook(merchant_id, former[-1].merchant_name, invoices.subtract((), former)))
+    return [book for book in found if book.lines]

@@ -6,6 +6,8 @@ Rules:
 - The manifest's signature, the digests of all books, and the chain of months and invoices are checked, too.
 - A month that a former key signed counts if it was closed before that key was replaced. Its digest and its
   two people must also be in the audit log, which today's key covers: a stolen old key signs nothing else.
+- A version that was superseded must be what was signed, and so must the reason for its successor. The journal
+  is compared with the version in force alone.
 - Entries are read page by page. A fault is a value; it names the month and the book.
 """
 
@@ -61,15 +63,17 @@ class Fault(msgspec.Struct, frozen=True, rename="camel"):
 async def verify_month(
     databases: Databases, keys: MonthKeys, archive: ArchiveFolder, report: MonthReport
 ) -> list[Fault]:
-    """Every fault of one closed month. Raises ArchiveUnreadable, `psycopg.Error`."""
+    """Every fault of one signed version of a month. Raises ArchiveUnreadable, `psycopg.Error`."""
     faults = [Fault(report.month, None, text) for text in await _check_manifest(databases.home, keys, report)]
     seen = _Seen(report.month)
     cells = await _find_cells(databases)
-    async for row in months.page_books(databases.home, report.month):
+    async for row in months.page_books(databases.home, report):
         merchant_id = row["merchant_id"]
         seen.note(merchant_id, row["digest"])
         if make_digest(row["figures"]) != row["digest"]:
             faults.append(Fault(report.month, merchant_id, CHANGED))
+            continue
+        if report.is_superseded:
             continue
         cell = cells.get(merchant_id)
         if cell is None:
@@ -81,6 +85,8 @@ async def verify_month(
             faults.append(Fault(report.month, merchant_id, text))
     if seen.digest(report.figures) != report.digest:
         faults.append(Fault(report.month, None, "its digest does not cover its books"))
+    if report.is_superseded:
+        return [Fault(one.month, one.merchant_id, f"version {report.version}: {one.text}") for one in faults]
     for merchant_id in sorted(set(cells) - seen.merchants):
         if await _has_entries(cells[merchant_id], archive, merchant_id, report.period):
             faults.append(
@@ -136,15 +142,29 @@ async def _check_manifest(home: Connection, keys: MonthKeys, report: MonthReport
         problem = CHANGED
     if problem is not None:
         texts.append(problem)
-    previous = await months.find_previous(home, report.month)
-    if manifest.previous != (None if previous is None else previous.hex()):
-        texts.append("the closed month before it is another one than was signed")
-    issued = await invoices.list_of_month(home, report.month)
+    texts += await _check_chain(home, report, manifest)
+    issued = await invoices.list_of_version(home, report.month, report.version)
     if manifest.invoices != ((issued[0].name, issued[-1].name) if issued else None):
         texts.append("its invoices have other numbers than were signed")
     if manifest.invoices_digest not in (None, invoices.cover(issued)):
         texts.append("its invoices say something else than was signed")
-    texts += await _check_invoices(home, report.month, issued)
+    return [*texts, *await _check_invoices(home, report)]
+
+
+async def _check_chain(home: Connection, report: MonthReport, manifest: Manifest) -> list[str]:
+    """Whether it follows the closed month and the version that it was signed after."""
+    texts = []
+    previous = await months.find_previous(home, report.month)
+    # The month before a superseded version may have been restated, too.
+    if not report.is_superseded and manifest.previous != (None if previous is None else previous.hex()):
+        texts.append("the closed month before it is another one than was signed")
+    former = [one for one in await months.list_superseded(home, report.month) if one.version < report.version]
+    replaced = (former[0].digest.hex(), former[0].restate_reason) if former else (None, None)
+    if (manifest.version, len(former)) != (report.version, report.version - 1) or replaced != (
+        manifest.supersedes,
+        manifest.reason,
+    ):
+        texts.append("the version before it is another one than was signed")
     return texts
 
 
@@ -176,18 +196,27 @@ async def _is_audited(home: Connection, manifest: Manifest) -> bool:
     return False
 
 
-async def _check_invoices(home: Connection, month: str, issued: Sequence[invoices.Invoice]) -> list[str]:
-    """Whether each invoice asks for the fees of its book, and every book with fees has one."""
-    by_merchant = {invoice.merchant_id: invoice for invoice in issued}
+async def _check_invoices(home: Connection, report: MonthReport) -> list[str]:
+    """Whether the invoices of each book ask for its fees, up to this version of the month."""
+    by_merchant: dict[int, list[invoices.Invoice]] = {}
+    for one in await invoices.list_of_month(home, report.month):
+        if one.version <= report.version:
+            by_merchant.setdefault(one.merchant_id, []).append(one)
     texts = []
-    async for row in months.page_books(home, month):
+    async for row in months.page_books(home, report):
+        found = by_merchant.pop(row["merchant_id"], ())
         if make_digest(row["figures"]) != row["digest"]:
             continue
-        lines = invoices.list_lines(decode_accounts(row["figures"]))
-        found = by_merchant.pop(row["merchant_id"], None)
-        if lines != (() if found is None else found.lines):
+        if invoices.subtract(invoices.list_lines(decode_accounts(row["figures"])), found):
             texts.append(f"the invoice of merchant {row['merchant_id']} is not what its fees are")
-    return [*texts, *[f"invoice {one.name} is of no book" for one in by_merchant.values()]]
+    return [
+        *texts,
+        *[
+            f"invoice {found[-1].name} is of no book"
+            for found in by_merchant.values()
+            if invoices.subtract((), found)
+        ],
+    ]
 
 
 async def _find_cells(databases: Databases) -> dict[int, Connection]:
