@@ -163,6 +163,33 @@ def test_a_changed_closed_month_is_an_exit_status_of_1(wallet: Wallet, named: di
     assert wallet.ask("finance", "verify", "2025-11")["ok"]
 
 
+def test_a_month_is_restated_and_keeps_its_first_version(wallet: Wallet, named: dict[str, int]) -> None:
+    close_months(wallet)
+    why = "a clock had gone back"
+    assert wallet.ask("finance", "restate", "2025-10", "--reason", why)["state"] == "restating"
+    result = wallet.run("finance", "restate", "2025-10", "--reason", why, status=1)
+    assert "is being restated already" in result.output
+    # A worker prepares one month at a time; whoever is in a hurry does.
+    for month in MONTHS[1:]:
+        wallet.ask("finance", "prepare", month)
+        wallet.ask("finance", "close", month)
+    sign(wallet)
+    found = {one["month"]: one for one in wallet.ask("finance", "months")["months"]}
+    assert [(found[month]["state"], found[month]["version"]) for month in MONTHS] == [
+        ("closed", 1),
+        ("closed", 2),
+        ("closed", 2),
+    ]
+    (former,) = found["2025-10"]["superseded"]
+    assert (former["state"], former["restateReason"], former["differences"]) == ("superseded", why, [])
+    assert wallet.ask("finance", "verify")["ok"]
+    wallet.tamper("update superseded_month set restate_reason = 'another'")
+    document = wallet.ask("finance", "verify", "2025-10", status=1)
+    assert [one["text"] for one in document["faults"]] == [
+        "the version before it is another one than was signed"
+    ]
+
+
 def test_an_archived_month_adds_up_in_a_spreadsheet_to_the_report(
     wallet: Wallet, named: dict[str, int]
 ) -> None:

@@ -57,6 +57,14 @@ def forget_cold_transfers(door: Door) -> None:
     door.till.platform.rows("delete from cold_transfer")
 
 
+def sign_months(door: Door) -> None:
+    """The month that the step before has closed. Each door has one of its own, and no later one is closed."""
+    door.till.platform.rows(
+        "update month_report set closed_ms = 1, manifest = '{}', signature = '00'"
+        " where accepted_ms is not null"
+    )
+
+
 def hold_deposit(door: Door) -> None:
     door.values["tx"] = arrive(door.till.shop, "held")
 
@@ -181,6 +189,7 @@ FACTS: Final[Mapping[str, tuple[str, str]]] = {
     "cold.transfer": ("coldWallet hotWallet underWay", TRANSFER),
     "cold.drop": ("", "transferId"),
     "month.close": ("state digest", "state digest"),
+    "month.restate": ("state digest months", "state digest months"),
 }
 """Each act that has more than one door: its facts before and after."""
 DAY: Final = (
@@ -439,6 +448,13 @@ DAY: Final = (
     ),
     Step(
         "month.close", "finance close 2024-1{n}", "/console/finance/months/2024-1{n}/close", {"reason": WHY}
+    ),
+    Step(
+        "month.restate",
+        "finance restate 2024-1{n}",
+        "/console/finance/months/2024-1{n}/restate",
+        {"reason": WHY},
+        arrange=sign_months,
     ),
 )
 """A day of work, with each of these acts."""

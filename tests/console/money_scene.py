@@ -116,6 +116,7 @@ ROWS = {
     "GET /console/finance/months": STAFF,
     "GET /console/finance/months/{month}": STAFF,
     "POST /console/finance/months/{month}/close": HANDS,
+    "POST /console/finance/months/{month}/restate": HANDS,
     "GET /console/finance/invoices": ALL,
     "GET /console/finance/invoices/{invoice}": ALL,
     "GET /console/finance/files": ALL,

@@ -33,7 +33,7 @@ BESIDE: Final = frozenset({"alone", "reason", "proposalNo", "proposedBy", "actNo
 OWN_VALUES: Final = frozenset(
     {
         *("name", "secondApprovalLimit", "retiredSecretNo", "approvedBy", "stops", "stoppedBy", "orderId"),
-        *("address", "txHash", "no", "corrects", "coldWallet", "to", "transferId", "mostHot"),
+        *("address", "txHash", "no", "corrects", "coldWallet", "to", "transferId", "mostHot", "months"),
     }
 )
 """Facts whose values differ by door: who it is, and what can be done once only."""

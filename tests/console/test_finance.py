@@ -269,3 +269,52 @@ def test_what_is_typed_wrongly_is_told_and_not_an_error(
     assert person.get(f"{FINANCE}/statement.pdf").headers["location"].startswith(FINANCE)
     for place in ("9999999999-1", "2026-99999999", "x"):
         assert person.get(f"{FINANCE}/invoices?after={place}").status_code == 200
+
+
+def test_a_restated_month_names_its_versions_and_what_differs(
+    platform: Platform, people: People, clock: Clock, traded: Shop
+) -> None:
+    ann, ben, month = people.signed_in("operator"), people.signed_in("owner"), last_month(clock)
+    url = f"{FINANCE}/months/{month}"
+
+    async def work(conn: Connection) -> None:
+        databases = Databases(conn)
+        due = await months.find_due(conn, clock())
+        if due is not None:
+            await months.prepare(databases, due, clock())
+        await signing.close_accepted(databases, SIGNER.sign_text, "Wallet Ltd", clock())
+
+    def decide(act: str) -> None:
+        answer = ann.post(f"{url}/{act}", {"reason": "a clock had gone back"})
+        assert ben.post(f"{proposal_of(answer)}/accept").status_code == 303
+        platform.operate(work)
+
+    if platform.rows("select from month_report where closed_ms is null"):
+        decide("close")
+    # Fees of the month that its first version does not have: 2 KFB.
+    today, clock.now_ms = clock(), month_of(month_of(clock()).since_ms - 1).until_ms - 1000
+    platform.rows("update book set closed_ms = 0, last_ms = 0, version = gen_random_uuid()")
+    fee_of_2 = UserToMerchant("in-2", "player-7", "KFB", 20 * COIN, 10_000_000, False)
+    platform.ask_book(traded.merchant_id, fee_of_2)
+    clock.now_ms = today
+    platform.operate(lambda conn: rollup.advance_all(conn, clock()))
+    assert ann.post(f"{url}/restate", {"reason": ""}).status_code == 422
+    decide("restate")
+    assert "Waits for two people" in ann.page(url)
+    decide("close")
+    page = read_text(ann.page(url))
+    for said in ("Closed and signed", "What differs from version 1", "a clock had gone back"):
+        assert said in page
+    assert "Supplementary invoice" in page
+    assert "Superseded" in ann.page(f"{url}?version=1")
+    assert ann.get(f"{url}?version=3").status_code == 404
+    own = people.signed_in("merchant", traded.merchant_id)
+    path = f"{FINANCE}/report.csv?period={month}"
+    assert f"-{month}-v2.csv" in own.get(path).headers["content-disposition"]
+    closing = {row["Line"]: row["Balance"] for row in read_rows(own, path) if row["Account"] == "Fees"}
+    assert (closing["Closing balance"], closing["Closing balance in version 1"]) == ("7", "5")
+    assert "What differs from version 1" in read_pdf(ann, f"{FINANCE}/report.pdf?period={month}")
+    [(number,)] = platform.rows("select number from invoice where version = 2")
+    text = read_pdf(own, f"{FINANCE}/invoices/{month[:4]}-{number:06d}")
+    for said in ("Supplementary invoice", "Corrects invoice", "2.00 KFB"):
+        assert said in text

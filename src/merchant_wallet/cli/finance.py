@@ -14,7 +14,9 @@ from merchant_wallet.cli.finance_output import (
     check_output,
     describe_month,
     describe_report,
+    describe_versions,
     print_report,
+    print_superseded,
     print_written,
     read_zone,
     write_file,
@@ -29,8 +31,10 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Reports, months, invoices and files for accountants.", no_args_is_help=True)
 app.add_typer(finance_solvency.app)
 
-MONTH_COLUMNS: Final = ("month", "state", "books", "preparedMs", "proposedBy", "acceptedBy", "closedMs")
-INVOICE_COLUMNS: Final = ("number", "merchantId", "merchantName", "month", "totals", "issuedMs")
+MONTH_COLUMNS: Final = (
+    *("month", "version", "state", "books", "preparedMs", "proposedBy", "acceptedBy", "closedMs"),
+)
+INVOICE_COLUMNS: Final = ("number", "merchantId", "merchantName", "month", "totals", "issuedMs", "corrects")
 FAULT_COLUMNS: Final = ("month", "merchantId", "text")
 KEY_ADVICE: Final = (
     "Give the public key that `doctor` showed then and you noted down, with --key; or bring back"
@@ -105,7 +109,7 @@ def report(
 
 @app.command("months")
 def list_months(limit: LimitOption = 36, data: DataOption = None, as_json: JsonOption = False) -> None:
-    """List prepared and closed months, newest first.
+    """List prepared and closed months, newest first, and what their superseded versions had otherwise.
 
     \b
     Example:
@@ -115,11 +119,14 @@ def list_months(limit: LimitOption = 36, data: DataOption = None, as_json: JsonO
     async def act(session: Session) -> dict[str, Any]:
         from merchant_wallet.reporting.finance import months
 
-        return {
-            "months": [describe_month(one) for one in await months.list_months(session.conn, limit=limit)]
-        }
+        found = await months.list_months(session.conn, limit=limit)
+        superseded = [await months.list_superseded(session.conn, one.month) for one in found]
+        return {"months": list(map(describe_versions, found, superseded))}
 
-    terminal.print_list(run(data, act), "months", MONTH_COLUMNS, as_json)
+    document = run(data, act)
+    terminal.print_list(document, "months", MONTH_COLUMNS, as_json)
+    if not as_json:
+        print_superseded(document["months"])
 
 
 @app.command()
@@ -188,14 +195,62 @@ def close(
         assert found is not None, "it was there"
         return describe_month(found), proposed
 
-    document, proposed = run(data, act)
-    if proposed is not None:
-        from merchant_wallet.cli.second_person import print_proposed
+    _print_decided(run(data, act), as_json, "A worker signs it within a minute.")
 
+
+@app.command()
+def restate(
+    month: MonthArgument,
+    reason: Annotated[
+        str, typer.Option("--reason", metavar="TEXT", help="Why; it is signed with the next version.")
+    ],
+    data: DataOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Propose to restate a closed month that the journal no longer gives, and the closed months after it.
+
+    Another person accepts it. Then a worker makes the figures of their next versions from the books, and each
+    is closed as before. What was signed stays, and is marked as superseded.
+
+    \b
+    Example:
+      merchant-wallet finance restate 2026-10 --reason "a machine's clock had gone back into October"
+    """
+    period = _read_month(month)
+
+    async def act(session: Session) -> "tuple[dict[str, Any], ProposedChange | None]":
+        from merchant_wallet.approvals.changes import ChangeRefused
+        from merchant_wallet.cli.second_person import describe_lone_change, propose
+        from merchant_wallet.reporting.finance import closing, months
+
+        try:
+            facts = await closing.read_restatement(session.conn, period.name)
+            subject = closing.format_subject(period.name)
+            proposed = await propose(session, closing.RESTATE, subject, facts, reason)
+            if proposed is None:
+                author = session.author(describe_lone_change(session, reason))
+                await closing.restate_month(session.conn, author, period.name, reason)
+        except ChangeRefused as refused:
+            raise Failure(str(refused)) from None
+        found = await months.read_month(session.conn, period.name)
+        assert found is not None, "it is closed"
+        return describe_month(found), proposed
+
+    _print_decided(run(data, act), as_json, "A worker prepares its next version within a minute.")
+
+
+def _print_decided(
+    done: "tuple[dict[str, Any], ProposedChange | None]", as_json: bool, afterwards: str
+) -> None:
+    """Print a month that was decided about, or the proposal that was made instead."""
+    from merchant_wallet.cli.second_person import print_proposed
+
+    document, proposed = done
+    if proposed is not None:
         print_proposed(proposed, as_json)
         return
     terminal.print_answer(document, as_json)
-    terminal.note("A worker signs it within a minute.")
+    terminal.note(afterwards)
 
 
 @app.command()
@@ -301,6 +356,7 @@ def list_all_invoices(
                     "month": one.month,
                     "totals": [f"{format_units(units)} {code}" for code, units in one.totals],
                     "issuedMs": one.issued_ms,
+                    "corrects": one.corrected_name,
                 }
                 for one in found
             ]

@@ -1,5 +1,6 @@
 """What `finance` prints and writes: documents of reports and months, and files."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from zoneinfo import ZoneInfo
@@ -14,7 +15,7 @@ from merchant_wallet.cli.session import Session
 if TYPE_CHECKING:
     from merchant_wallet.reporting.cells import Reach
     from merchant_wallet.reporting.finance.months import MonthReport
-    from merchant_wallet.reporting.finance.reports import Report
+    from merchant_wallet.reporting.finance.reports import AccountReport, Report
     from merchant_wallet.web.languages import Language
 
 ACCOUNT_COLUMNS: Final = ("account", "currency", "opening", "in", "out", "closing")
@@ -178,6 +179,7 @@ def describe_month(month: "MonthReport") -> dict[str, Any]:
     """A month as a document."""
     return {
         "month": month.month,
+        "version": month.version,
         "state": month.state,
         "books": month.books,
         "digest": month.digest.hex(),
@@ -188,4 +190,48 @@ def describe_month(month: "MonthReport") -> dict[str, Any]:
         "closedMs": month.closed_ms,
         "manifest": month.manifest,
         "signature": month.signature,
+        "restateMs": month.restate_ms,
+        "restateReason": month.restate_reason,
     }
+
+
+def describe_versions(month: "MonthReport", superseded: "Sequence[MonthReport]") -> dict[str, Any]:
+    """A month as a document, with its superseded versions and how each differs from the one after it."""
+    from merchant_wallet.base.money import format_units
+    from merchant_wallet.reporting.finance.reports import list_changes
+
+    def describe_side(one: "AccountReport") -> dict[str, str]:
+        figures = (one.opening_units, one.in_units, one.out_units, one.closing_units)
+        return dict(zip(("opening", "in", "out", "closing"), map(format_units, figures), strict=True))
+
+    return {
+        **describe_month(month),
+        "superseded": [
+            {
+                **describe_month(former),
+                "differences": [
+                    {
+                        "account": one.after.account,
+                        "currency": one.after.currency,
+                        "before": describe_side(one.before),
+                        "after": describe_side(one.after),
+                    }
+                    for one in list_changes(former.accounts, later.accounts)
+                ],
+            }
+            for former, later in zip(superseded, (month, *superseded), strict=False)
+        ],
+    }
+
+
+def print_superseded(months: Sequence[dict[str, Any]]) -> None:
+    """What superseded versions had otherwise, for people."""
+    rows = [
+        {"month": former["month"], "version": version, **one, **one[side]}
+        for month in months
+        for former in month["superseded"]
+        for one in former["differences"]
+        for side, version in (("before", former["version"]), ("after", former["version"] + 1))
+    ]
+    if rows:
+        terminal.print_table(("month", "version", *ACCOUNT_COLUMNS), rows)

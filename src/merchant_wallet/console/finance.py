@@ -19,6 +19,7 @@ from merchant_wallet.operators.roles import Right
 from merchant_wallet.reporting.cells import BooksMoving
 from merchant_wallet.reporting.finance import desk, months, movements, network_fees, solvency
 from merchant_wallet.reporting.finance.accounting_rows import Movement, read_movements
+from merchant_wallet.reporting.finance.months import FormerFigures
 from merchant_wallet.reporting.finance.movements import Fee
 from merchant_wallet.reporting.finance.periods import (
     Period,
@@ -239,12 +240,22 @@ def _read_days(request: ConsoleRequest) -> Period:
 async def send_report(request: ConsoleRequest, conn: Connection) -> Response:
     """The report as a PDF."""
     asked, report = await _read_file(request, conn)
-    settings = request.context.settings
+    former = await _read_former(conn, asked)
+    issuer = request.context.settings.invoice_issuer
     notes = _list_notes(request, report)
-    document = make_report(
-        report, asked.name, request.client.language, settings.invoice_issuer, request.at_ms, notes
-    )
-    return send_pdf(request, document, f"report-{asked.file_name}")
+    document = make_report(report, asked.name, request.client.language, issuer, request.at_ms, notes, former)
+    return send_pdf(request, document, _name_report(asked, former))
+
+
+async def _read_former(conn: Connection, asked: Asked) -> FormerFigures | None:
+    if not asked.period.is_month:
+        return None
+    return await months.read_former(conn, asked.period.name, asked.merchant_id)
+
+
+def _name_report(asked: Asked, former: FormerFigures | None) -> str:
+    version = "" if former is None else f"-v{former.version + 1}"
+    return f"report-{asked.file_name}{version}"
 
 
 def _list_notes(request: ConsoleRequest, report: Report) -> list[str]:
@@ -256,8 +267,9 @@ def _list_notes(request: ConsoleRequest, report: Report) -> list[str]:
 async def send_report_csv(request: ConsoleRequest, conn: Connection) -> Response:
     """The report as CSV: every account, opening balance, kinds of movements, closing balance."""
     asked, report = await _read_file(request, conn)
-    headers = _file_headers(request, f"report-{asked.file_name}.csv", CONTENT_TYPE)
-    return RenderedLate(partial(render_report, report, request.translate), headers=headers)
+    former = await _read_former(conn, asked)
+    headers = _file_headers(request, f"{_name_report(asked, former)}.csv", CONTENT_TYPE)
+    return RenderedLate(partial(render_report, report, request.translate, former), headers=headers)
 
 
 async def send_statement(request: ConsoleRequest, conn: Connection) -> Response:

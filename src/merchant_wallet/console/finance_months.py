@@ -1,18 +1,20 @@
-"""The month's end: prepared months, closing them by two people, invoices, and files for accountants.
+"""The month's end: prepared months, which two people close or restate, invoices, and files for accountants.
 
 Rules: the worker prepares and signs; these pages show, and take what two people decide. An invoice and a file
 of a merchant are for its own person, too.
 """
 
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from datetime import UTC, datetime
+from functools import partial
 from typing import Final
 from zoneinfo import ZoneInfo
 
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from merchant_wallet.approvals.changes import ChangeRefused
+from merchant_wallet.approvals.changes import ChangeRefused, Facts
+from merchant_wallet.audit.records import Author
 from merchant_wallet.base.workers import Connect
 from merchant_wallet.console import flash, proposal_forms
 from merchant_wallet.console.audit_words import say_action
@@ -27,6 +29,7 @@ from merchant_wallet.operators.roles import Right
 from merchant_wallet.reporting.finance import closing, invoices, months
 from merchant_wallet.reporting.finance.accounting_rows import page_merchants
 from merchant_wallet.reporting.finance.months import MonthReport
+from merchant_wallet.reporting.finance.reports import list_changes
 from merchant_wallet.reporting.paging import split_page
 from merchant_wallet.web import accounting_files
 from merchant_wallet.web.accounting_files import (
@@ -52,9 +55,12 @@ STATES: Final = {
     "wrong": (N_("Does not add up"), "bad"),
     "accepted": (N_("Accepted: a worker signs it within a minute"), "info"),
     "closed": (N_("Closed and signed"), "good"),
+    "restating": (N_("Is restated: a worker prepares its next version within a minute"), "info"),
+    "superseded": (N_("Superseded"), "idle"),
 }
 """The states of a month in words, with their colours."""
 ACCEPTED: Final = N_("The month is closed. A worker signs it within a minute.")
+RESTATED: Final = N_("The month is restated. A worker prepares its next version within a minute.")
 BAD_FILE: Final = N_(
     "Choose a file, two days, the first not after the last, and a time zone such as Asia/Shanghai."
 )
@@ -74,19 +80,28 @@ async def _read_month(request: ConsoleRequest, conn: Connection) -> MonthReport:
 
 
 async def show_month(request: ConsoleRequest, conn: Connection) -> Response:
-    """One month: its figures, what was signed, and the form to close it."""
-    return await _show(request, conn, await _read_month(request, conn))
+    """One month: its figures, what was signed, and the form to close or restate it; or a former version."""
+    report = await _read_month(request, conn)
+    wanted = request.http.query_params.get("version", str(report.version))
+    for one in (report, *await months.list_superseded(conn, report.month)):
+        if str(one.version) == wanted:
+            return await _show(request, conn, one)
+    raise HTTPException(404)
 
 
 async def _show(
     request: ConsoleRequest, conn: Connection, report: MonthReport, form_state: FormState = EMPTY_FORM
 ) -> Response:
+    versions = await months.list_superseded(conn, report.month)
+    superseded = [one for one in versions if one.version < report.version]
     return request.page(
         "console/finance_month.html",
         active="finance",
         status=200 if form_state.ok else 422,
         month=report,
         state=STATES[report.state],
+        superseded=superseded,
+        changes=list_changes(superseded[0].accounts, report.accounts) if superseded else [],
         issued=await invoices.list_invoices(conn, month=report.month, limit=PAGE_ROWS),
         proposed=await proposal_forms.list_about(request, conn, closing.format_subject(report.month)),
         form_state=form_state,
@@ -99,14 +114,44 @@ async def _show(
 async def close_month(request: ConsoleRequest, conn: Connection) -> Response:
     """Propose to close a month. In a sandbox for one person, close it."""
     report = await _read_month(request, conn)
+
+    async def read() -> tuple[Facts, Facts]:
+        return closing.describe_open(report), closing.describe_closed(report)
+
+    async def close(author: Author) -> None:
+        await closing.accept_month(conn, author, report.month)
+
+    return await _decide(request, conn, report, closing.CLOSE, read, close, ACCEPTED)
+
+
+async def restate_month(request: ConsoleRequest, conn: Connection) -> Response:
+    """Propose to restate a closed month. In a sandbox for one person, restate it."""
+    report = await _read_month(request, conn)
+
+    async def restate(author: Author) -> None:
+        if errors := proposal_forms.find_reason_error(request):
+            raise Unproposed(errors, errors[proposal_forms.REASON])
+        await closing.restate_month(conn, author, report.month, request.form.text(proposal_forms.REASON))
+
+    read = partial(closing.read_restatement, conn, report.month)
+    return await _decide(request, conn, report, closing.RESTATE, read, restate, RESTATED)
+
+
+async def _decide(
+    request: ConsoleRequest,
+    conn: Connection,
+    report: MonthReport,
+    kind: str,
+    read: Callable[[], Awaitable[tuple[Facts, Facts]]],
+    act: Callable[[Author], Awaitable[None]],
+    done: str,
+) -> Response:
     subject = closing.format_subject(report.month)
-    before, after = closing.describe_open(report), closing.describe_closed(report)
     try:
         if request.context.settings.needs_two_people:
-            made = await proposal_forms.propose(request, conn, closing.CLOSE, subject, before, after)
+            made = await proposal_forms.propose(request, conn, kind, subject, *await read())
             return proposal_forms.redirect_to(request, made)
-        author = request.author.with_facts(proposal_forms.read_reason(request))
-        await closing.accept_month(conn, author, report.month)
+        await act(request.author.with_facts(proposal_forms.read_reason(request)))
     except Unproposed as unproposed:
         reason = request.form.raw(proposal_forms.REASON)
         return await _show(
@@ -114,7 +159,7 @@ async def close_month(request: ConsoleRequest, conn: Connection) -> Response:
         )
     except ChangeRefused as refused:
         return request.redirect(f"{MONTHS}/{report.month}", str(refused), tone=flash.WARN)
-    return request.redirect(f"{MONTHS}/{report.month}", ACCEPTED)
+    return request.redirect(f"{MONTHS}/{report.month}", done)
 
 
 async def show_invoices(request: ConsoleRequest, conn: Connection) -> Response:
@@ -252,6 +297,7 @@ ROUTES: Final = (
     Page(MONTHS, show_months, Right.READ),
     Page(f"{MONTHS}/{{month}}", show_month, Right.READ),
     Page(f"{MONTHS}/{{month}}/close", close_month, Right.CLOSE_MONTH, POST),
+    Page(f"{MONTHS}/{{month}}/restate", restate_month, Right.CLOSE_MONTH, POST),
     Page(INVOICES, show_invoices, Right.READ, own_book=True),
     Page(f"{INVOICES}/{{invoice}}", send_invoice, Right.EXPORT, own_book=True),
     Page(FILES_URL, show_files, Right.EXPORT, own_book=True),

@@ -13,8 +13,9 @@ from merchant_wallet.base.currencies import CURRENCIES
 from merchant_wallet.book.chart import FEES, HOLD, MERCHANT, SUBUSER
 from merchant_wallet.reporting.finance.accounting_rows import Movement
 from merchant_wallet.reporting.finance.invoices import Invoice
+from merchant_wallet.reporting.finance.months import FormerFigures
 from merchant_wallet.reporting.finance.periods import Period
-from merchant_wallet.reporting.finance.reports import AccountReport, Report
+from merchant_wallet.reporting.finance.reports import AccountReport, Report, list_changes
 from merchant_wallet.web.kinds import Translate, name_account_kind, name_kind
 from merchant_wallet.web.languages import Language, translate
 from merchant_wallet.web.pdf.document import Column, Document, Facts, Figure, Part, Table, Text
@@ -42,23 +43,51 @@ def _issuer(issuer: str, _: Translate) -> str:
 
 
 def make_report(
-    report: Report, whose: str, language: Language, issuer: str, made_ms: int, notes: Sequence[str] = ()
+    report: Report,
+    whose: str,
+    language: Language,
+    issuer: str,
+    made_ms: int,
+    notes: Sequence[str] = (),
+    former: FormerFigures | None = None,
 ) -> Document:
-    """A period's report of one book or of all, with every kind of account."""
+    """A period's report of one book or of all, with every kind of account.
+
+    Of a month that was restated, it also says what differs from the version before.
+    """
     _ = partial(translate, language)
-    facts = Facts("", ((_("Books"), whose), (_("Period"), describe_period(report.period))))
+    described = [(_("Books"), whose), (_("Period"), describe_period(report.period))]
+    if former is not None:
+        described.append((_("Version"), str(former.version + 1)))
+    facts = Facts("", tuple(described))
     tables = [
         Table(currency, _account_columns(_), tuple(_list_accounts(report.accounts, currency, _)))
         for currency in CURRENCIES
         if any(one.currency == currency for one in report.accounts)
     ]
     moved = [_make_moved(one, _) for one in report.accounts if one.moved]
+    if former is not None:
+        tables.append(_make_changes(report, former, _))
     parts: list[Part] = [facts, *tables, *moved, *[Text(note, is_quiet=True) for note in notes]]
     title = _("Month's report") if report.period.is_month else _("Report")
     footer = _("Made {moment} from the books", moment=_moment(made_ms))
     return Document(
         title, report.period.name, _issuer(issuer, _), language, made_ms, tuple(parts), footer=footer
     )
+
+
+def _make_changes(report: Report, former: FormerFigures, _: Translate) -> Table:
+    """Each account that differs, as it was and as it is."""
+    versions = (str(former.version), str(former.version + 1))
+    account, *columns = _account_columns(_)
+    rows = [
+        (f"{row[0]} {one.currency}", version, *row[1:])
+        for change in list_changes(former.accounts, report.accounts)
+        for version, one in zip(versions, change, strict=True)
+        for row in _list_accounts([one], one.currency, _)
+    ]
+    title = _("What differs from version {version}", version=former.version)
+    return Table(title, (account, Column(_("Version")), *columns), tuple(rows))
 
 
 def _account_columns(_: Translate) -> tuple[Column, ...]:
@@ -171,7 +200,7 @@ def _list_changes(one: Movement, account: str) -> str:
 
 
 def make_invoice(invoice: Invoice, language: Language, made_ms: int) -> Document:
-    """An invoice of fees. It has been paid from the merchant's book when the fees were charged."""
+    """An invoice of fees, or a correction. Fees are paid from the merchant's book when they are charged."""
     _ = partial(translate, language)
     lines = [text.strip() for text in invoice.issuer.split(";") if text.strip()]
     columns = (
@@ -189,8 +218,13 @@ def make_invoice(invoice: Invoice, language: Language, made_ms: int) -> Document
         Figure(_("Total in {currency}", currency=code), f"{show_money(units)} {code}")
         for code, units in invoice.totals
     ]
+    title = _("Invoice")
+    if invoice.corrects is not None:
+        title = _("Credit note") if invoice.is_credit else _("Supplementary invoice")
+    corrected = [] if invoice.corrected_name is None else [(_("Corrects invoice"), invoice.corrected_name)]
     facts = (
         (_("Invoice number"), invoice.name),
+        *corrected,
         (_("Issued"), _moment(invoice.issued_ms)),
         (_("Merchant"), f"{invoice.merchant_name} ({invoice.merchant_id})"),
         (_("Month"), f"{invoice.month} (UTC)"),
@@ -204,7 +238,7 @@ def make_invoice(invoice: Invoice, language: Language, made_ms: int) -> Document
         Text(paid, is_quiet=True),
     ]
     return Document(
-        _("Invoice"),
+        title,
         invoice.name,
         lines[0] if lines else _("Merchant Wallet"),
         language,

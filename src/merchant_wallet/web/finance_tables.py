@@ -3,15 +3,19 @@
 from collections.abc import Sequence
 
 from merchant_wallet.base.money import format_units
+from merchant_wallet.reporting.finance.months import FormerFigures
 from merchant_wallet.reporting.finance.periods import format_day
-from merchant_wallet.reporting.finance.reports import Report
+from merchant_wallet.reporting.finance.reports import Report, list_changes
 from merchant_wallet.reporting.finance.solvency import SolvencyDay
 from merchant_wallet.web.accounting_files import BYTE_ORDER_MARK, render_row
 from merchant_wallet.web.kinds import Translate, name_account_kind, name_kind
 
 
-def render_report(report: Report, translate: Translate) -> str:
-    """Opening balance, each kind of movement and closing balance of each account."""
+def render_report(report: Report, translate: Translate, former: FormerFigures | None = None) -> str:
+    """Opening balance, each kind of movement and closing balance of each account.
+
+    Of a month that was restated, the accounts that differ follow as they were in the version before.
+    """
     _ = translate
     head = [_("Account"), _("Currency"), _("Line"), _("Postings")]
     lines = [render_row([*head, _("In"), _("Out"), _("Balance")])]
@@ -23,6 +27,15 @@ def render_report(report: Report, translate: Translate) -> str:
             units = map(format_units, (moved.in_units, moved.out_units))
             lines.append(render_row([*start, name_kind(moved.kind, _), moved.postings, *units, ""]))
         lines.append(render_row([*start, _("Closing balance"), "", "", "", closing]))
+    if former is not None:
+        for one in [change.before for change in list_changes(former.accounts, report.accounts)]:
+            start = [name_account_kind(one.account, _), one.currency]
+            figures = (one.opening_units, one.in_units, one.out_units, one.closing_units)
+            opening, *rest = map(format_units, figures)
+            line = _("Opening balance in version {version}", version=former.version)
+            lines.append(render_row([*start, line, "", "", "", opening]))
+            line = _("Closing balance in version {version}", version=former.version)
+            lines.append(render_row([*start, line, "", *rest]))
     return BYTE_ORDER_MARK + "".join(lines)
 
 
