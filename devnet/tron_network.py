@@ -26,7 +26,7 @@ from merchant_wallet.chains.tron.transactions import (
     txid_of,
 )
 
-TOKEN_FILE = FOLDER / "tokens" / "MockUSDTTron.json"
+TOKENS = FOLDER / "tokens"
 # No fees in the EVM's own coin, and any account may be impersonated: `FakeTron` has checked the signature.
 EVM_OPTIONS = ("--block-base-fee-per-gas", "0", "--gas-price", "0", "--auto-impersonate", "--accounts", "0")
 
@@ -108,6 +108,24 @@ class TronNetwork:
         words = basis_points.to_bytes(32, "big") + most_usdt.to_bytes(32, "big")
         self.operate(selector_of("setParams(uint256,uint256)") + words)
 
+    def destroy(self, address: bytes) -> str:
+        """Blacklist an address, and destroy its tokens with a real transaction. Returns its id."""
+        self.blacklist(address)
+        self.mine()
+        call_data = selector_of("destroyBlackFunds(address)") + _word(address)
+        return self.send(self.owner_key, contract=self.token, call_data=call_data)
+
+    def replace(self, *holders: bytes) -> bytes:
+        """Deprecate the token for a new contract, which carries the holders' balances over. Returns that."""
+        held = {holder: self.balance(holder) for holder in holders}
+        successor = deploy_token(self.fake.evm, self.fake, self.owner, "UpgradedUSDT")
+        calls = [selector_of("setLegacy(address)") + _word(self.token)]
+        calls += [encode_transfer_call(holder, units) for holder, units in held.items()]
+        for call_data in calls:
+            self.fake.operate(self.owner, successor, call_data)
+        self.operate(selector_of("deprecate(address)") + _word(successor))
+        return successor
+
     def operate(self, call_data: bytes) -> None:
         """Call the token as its owner."""
         self.fake.operate(self.owner, self.token, call_data)
@@ -162,9 +180,9 @@ def run_network(
         yield TronNetwork(fake, token, owner, servers)
 
 
-def deploy_token(evm: Evm, fake: FakeTron, owner: bytes) -> bytes:
-    """Deploy the token for its owner, mined at once. Returns its address."""
-    compiled = json.loads(TOKEN_FILE.read_text())
+def deploy_token(evm: Evm, fake: FakeTron, owner: bytes, contract: str = "MockUSDTTron") -> bytes:
+    """Deploy a token of `tokens/` for its owner, mined at once. Returns its address."""
+    compiled = json.loads((TOKENS / f"{contract}.json").read_text())
     code = bytes.fromhex(compiled["bytecode"][2:]) + _SUPPLY_UNITS.to_bytes(32, "big")
     deployed = evm.send(owner, None, code)
     evm.ask("evm_mine")

@@ -11,8 +11,8 @@ from tests.rows import each_row
 
 from merchant_wallet.chains.evm import node as evm_node
 from merchant_wallet.chains.evm.chain import EvmChain
+from merchant_wallet.chains.issuer import compute_fee_units, require_no_fee
 from merchant_wallet.chains.protocol import Blocked, FinalRecord, Obstacle, Payout, Transfer, TransferLog
-from merchant_wallet.chains.token_fee import compute_fee_units, require_no_fee
 from merchant_wallet.chains.transfer_logs import describe_final, make_final_record
 
 ORDERED = payout()
@@ -154,7 +154,7 @@ def test_a_node_is_asked_about_the_token_in_one_question(evm: EvmScene) -> None:
     async def story(chain: EvmChain, proxies: list[NodeProxy]) -> None:
         await chain.check_payable(ORDERED.transfer)
         for proxy in proxies:
-            assert proxy.batches == [["eth_call"] * 6]
+            assert proxy.batches == [["eth_call"] * 7]
 
     play(evm, 2, story)
 
@@ -184,7 +184,7 @@ def test_one_failed_batch_does_not_end_batches_for_ever(
         proxies[0].refuses_batches = None
         asked_before = len(proxies[0].batches)
         await chain.check_payable(ORDERED.transfer)
-        assert proxies[0].batches[asked_before:] == [["eth_call"] * 6]
+        assert proxies[0].batches[asked_before:] == [["eth_call"] * 7]
         singles_before = proxies[0].singles.count("eth_call")
         await chain.check_payable(ORDERED.transfer)
         # The simulated transfer is a request of its own, outside the batch.

@@ -8,6 +8,7 @@ from devnet.chains import run_devnet
 from tests.cli.conftest import Wallet
 from tests.roles import as_web
 
+from merchant_wallet.base.addresses import to_eip55
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.book.writer import Writer
 from merchant_wallet.cli.doctor import judge_build, print_findings
@@ -159,7 +160,13 @@ def test_real_chains_are_asked_whether_they_fit_the_settings(wallet: Wallet) -> 
             report='{"wallets": {"ERC20": "0xother"}}',
             now_ms=now_ms(),
         )
-        waiting = examine(wallet, 1)["hot wallet"]["text"]
+        successor = devnet.token.replace()
+        replaced = examine(wallet, 1)
+        assert wrong(replaced) == ["durability", "keys", "chains", "hot wallet"]
+        said = f"ERC20: the issuer has replaced the token's contract by {to_eip55(successor.address)}"
+        assert replaced["chains"]["text"] == said
+        assert "move on to the new contract" in replaced["chains"]["advice"]
+        waiting = replaced["hot wallet"]["text"]
         assert "1 order waits for the key of 0x6565" in waiting
         assert "the workers have that of 0xother" in waiting
         wallet.tamper("delete from hot_wallet")

@@ -180,6 +180,13 @@ def test_whatever_else_waits_is_listed_with_a_link_that_opens(
         " values ('TRC20', 1, '0x1', 1, '0x1', 1, 'no node answers') on conflict (chain) do update set"
         " alert = excluded.alert"
     )
+    platform.rows(
+        "insert into payout (merchant_id, order_id, chain, fence, claimed_by, claimed_until_ms,"
+        " obstacle_kind, obstacle_cause, obstacle_ms) values (%s, %s, 'ERC20', 1, 'a worker', 0,"
+        " 'deprecated', 'the issuer has replaced it by 0xNEW', 6)",
+        till.shop.merchant_id,
+        till.order("43", "ERC20"),
+    )
     stop(platform)
     make_event(till.shop, "dead_letter")
     arrive(till.shop, "held")
@@ -197,6 +204,7 @@ def test_whatever_else_waits_is_listed_with_a_link_that_opens(
         "too little coin for the network fee of 1 order",
         "An obstacle on TRC20 keeps 1 order waiting",
         "Deposits on TRC20 are not read",
+        "and 1 order waits: the issuer has replaced it by 0xNEW",
         "Books and chain differ on ERC20",
         "is held until a person decides",
         "1 callback was given up",

@@ -103,6 +103,83 @@ def test_money_is_followed_on_a_real_evm_node(evm: EvmScene, in_scene: InScene) 
     in_scene(scenario)
 
 
+@pytest.mark.parametrize("name", ["ERC20", "TRC20"])
+def test_what_the_issuer_destroys_has_a_line_and_a_replaced_token_is_named(
+    name: str, request: pytest.FixtureRequest, in_scene: InScene
+) -> None:
+    async def scenario(scene: DepositScene) -> None:
+        if name == "ERC20":
+            evm = request.getfixturevalue("evm")
+            chain, wallet, settle = NamedChain(evm.rules, Endpoints([evm.node.url])), WALLET, evm.settle
+            scene.closing.push_async_callback(chain.close)
+
+            def destroy() -> str:
+                evm.token.do("addBlackList(address)", wallet)
+                return str(evm.token.do("destroyBlackFunds(address)", wallet)["transactionHash"])
+
+            def replace() -> bytes:
+                return bytes(evm.token.replace(wallet).address)
+
+            switch_on = [
+                lambda: evm.token.do("pause()"),
+                lambda: evm.token.do("setParams(uint256,uint256)", 10, 49),
+            ]
+        else:
+            tron = request.getfixturevalue("tron")
+            chain, wallet, settle = tron.chain, tron.wallet, tron.network.settle
+            scene.closing.push_async_callback(chain.close)
+
+            def destroy() -> str:
+                return str(tron.network.destroy(wallet))
+
+            def replace() -> bytes:
+                return bytes(tron.network.replace(wallet))
+
+            switch_on = [tron.network.pause, lambda: tron.network.set_fee(10, 49), tron.network.settle]
+
+        custody_reader = CustodyReader(chain, keeps_past=name == "ERC20", read_successor=chain.successor)
+        reconciler = make_reconciler(scene, name, custody_reader)
+
+        async def record(direction: str, tx_hash: str) -> None:
+            await record_treasury(
+                scene.connection,
+                name,
+                direction,
+                FUNDED,
+                tx_hash=tx_hash,
+                reason="test",
+                actor="op",
+                now_ms=1,
+            )
+
+        await open_wallet(scene.connection, name, wallet, 1)
+        await record("IN", "before")
+        (found,) = (await reconciler.reconcile())["chains"]
+        assert (found["sound"], found["successor"], found["lines"]) == (True, None, [])
+        for call in switch_on:
+            await asyncio.to_thread(call)
+        (found,) = (await reconciler.reconcile())["chains"]
+        assert (found["sound"], found["lines"]) == (True, [])
+        tx_hash = await asyncio.to_thread(destroy)
+        await asyncio.to_thread(settle)
+        (found,) = (await reconciler.reconcile())["chains"]
+        [line] = found["lines"]
+        assert (line["kind"], line["effect"], found["unexplained"]) == ("destroyed by issuer", "-1000", "0")
+        assert "DestroyedBlackFunds" in line["meaning"]
+        assert line["movements"][0]["txHash"] == tx_hash
+        assert not found["sound"]
+        await record("OUT", tx_hash)
+        (found,) = (await reconciler.reconcile())["chains"]
+        assert (found["sound"], found["lines"]) == (True, [])
+        successor = await asyncio.to_thread(replace)
+        await asyncio.to_thread(settle)
+        (found,) = (await reconciler.reconcile())["chains"]
+        assert (found["sound"], found["difference"]) == (False, "0")
+        assert found["successor"] == format_address(name, successor)
+
+    in_scene(scenario)
+
+
 class NamedChain(EvmChain):
     """A chain with the name that the tests' watcher expects."""
 

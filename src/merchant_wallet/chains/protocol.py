@@ -135,9 +135,10 @@ class Obstacle(msgspec.Struct, frozen=True, gc=False):
     """Why nothing can be paid at the moment. The order waits.
 
     The kinds that a chain raises: `funds`, `fuel` (too little coin for the network fee), `fee`, `token_fee`,
-    `paused`, `wallet`, `node`, `limit`, `lapsed` (TRON: the last transfer came to nothing, and its time
-    is not over) and, for sweeps, `token` (the token refuses the simulated transfer). `wallet` means that the
-    token has blacklisted our own wallet; it freezes the wallet.
+    `paused`, `deprecated` (another contract replaces the token), `wallet`, `node`, `limit`, `lapsed` (TRON:
+    the last transfer came to nothing, and its time is not over) and, for sweeps, `token` (the token refuses
+    the simulated transfer). `wallet` means that the token has blacklisted our own wallet; it freezes the
+    wallet.
 
     `withdrawals` adds `stale`, `clock`, `stopped`, `stuck`, `alert` and `fault`. It uses `lapsed` when too
     many transfers came to nothing.
@@ -213,7 +214,9 @@ class Block(msgspec.Struct, frozen=True, gc=False):
 
 
 class TokenTransfer(msgspec.Struct, frozen=True, gc=False):
-    """One Transfer log of our token. (chain, tx_hash, log_index) identifies it for ever.
+    """One Transfer log of our token, or what its issuer destroyed (see `issuer`).
+
+    (chain, tx_hash, log_index) identifies it for ever.
 
     `log_index` is its position among the logs of its own transaction, from 0. It stays the same if the
     transaction is mined again in another block. `block_log_index` is its position among all logs of the

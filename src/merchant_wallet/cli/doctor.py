@@ -45,6 +45,10 @@ ROLLBACK_ADVICE: Final = (
     "enter what was lost into the books (docs/operating.md, Back-up and restore), then run "
     "`merchant-wallet book accept-rollback --reason TEXT`, which finds moved cells and books again"
 )
+REPLACED_ADVICE: Final = (
+    "nothing is signed on this chain: move on to the new contract "
+    "(docs/chains.md, If the issuer replaces the token)"
+)
 
 
 @app.command()
@@ -268,7 +272,8 @@ async def _check_master_key(conn: Any, settings: Settings) -> Finding:
 
 
 async def _check_nodes(settings: Settings) -> Finding:
-    from merchant_wallet.processes.nodes import check_chains, open_chain_readers
+    from merchant_wallet.chains.issuer import describe_successor
+    from merchant_wallet.processes.nodes import check_chains, find_successors, open_chain_readers
 
     if settings.sandbox:
         return Finding("chains", "the sandbox has its own")
@@ -276,12 +281,16 @@ async def _check_nodes(settings: Settings) -> Finding:
     try:
         wrong = await check_chains(readers)
         statuses = [(chain, each) for chain in readers for each in await readers[chain].look_at_nodes()]
+        replaced = {} if wrong else await find_successors(readers)
     finally:
         for reader in readers.values():
             await reader.close()
     if wrong:
         advice = "correct the settings or the node; nothing is paid until they fit"
         return Finding("chains", "; ".join(wrong), advice)
+    if replaced:
+        text = "; ".join(f"{chain}: {describe_successor(name)}" for chain, name in replaced.items())
+        return Finding("chains", text, REPLACED_ADVICE)
     text = f"chain id, token and clock of {' and '.join(readers)} fit the settings"
     hints = [f"{chain}, node {each.failure}" for chain, each in statuses if each.failure]
     if any(each.head is not None and each.final is None for _, each in statuses):

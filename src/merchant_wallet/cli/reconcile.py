@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
 
+from merchant_wallet.chains.issuer import describe_successor
 from merchant_wallet.cli import terminal
 from merchant_wallet.cli.failures import REFUSED, Failure
 from merchant_wallet.cli.options import (
@@ -141,6 +142,8 @@ def _print_tables(document: dict[str, Any]) -> None:
     for each in document["chains"]:
         if "cause" in each:
             terminal.note(f"{each['chainType']} could not be compared: {each['cause']}")
+        elif each["successor"] is not None:
+            terminal.note(f"{each['chainType']}: {describe_successor(each['successor'])}.")
     for currency, amount in document["imbalance"].items():
         terminal.note(
             f"The books' accounts of {currency} add up to {amount} instead of 0: see `book verify`."

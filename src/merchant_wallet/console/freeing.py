@@ -108,6 +108,11 @@ OBSTACLES: Final[Mapping[str, Way]] = {
         who=ISSUER,
     ),
     "paused": Way(N_("It goes on by itself when the issuer has ended the pause."), who=ISSUER),
+    "deprecated": Way(
+        N_("Name the new contract in the setting WALLET_{chain}_TOKEN, as the guide to real chains says."),
+        who=SERVER,
+        command="merchant-wallet doctor",
+    ),
     "wallet": Way(
         N_("Talk to the issuer, or import the key of another hot wallet."),
         who=SERVER,

@@ -31,6 +31,7 @@ MEANINGS: Final = {
     comparison.PAYOUT_UNSETTLED: N_("Final payouts that their books have not settled yet"),
     comparison.PAYOUT_WRONG: N_("Final transfers that are not what their orders ask for"),
     comparison.PAYOUT_TO_OWN: N_("Payouts that went to a wallet of ours, and that nobody has recorded"),
+    comparison.DESTROYED: N_("USDT of ours that the token's issuer destroyed (DestroyedBlackFunds)"),
     comparison.UNKNOWN_IN: N_("Transfers to a hot wallet that nobody has recorded"),
     comparison.UNKNOWN_OUT: N_("Transfers from an address of ours that nobody has recorded"),
     comparison.REMAINDER: N_("Parts of a unit that add up to whole units at an address"),

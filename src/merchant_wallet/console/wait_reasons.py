@@ -37,6 +37,7 @@ OBSTACLES: Final[Mapping[str, str]] = {
     "fee": N_("The network fee on {chain} is too high"),
     "token_fee": N_("The token's issuer takes a fee on {chain}, so less would arrive"),
     "paused": N_("The token on {chain} is paused by its issuer"),
+    "deprecated": N_("The issuer has replaced the token on {chain} by another contract"),
     "wallet": N_("The token has blacklisted the hot wallet on {chain}"),
     "node": N_("No node of {chain} gives a reliable answer"),
     "stale": N_("The figures of the hot wallet on {chain} are too old"),

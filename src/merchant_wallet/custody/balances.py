@@ -44,6 +44,12 @@ class Reader(ChainReader, Protocol):
 
 ReadMany = Callable[[Sequence[bytes], Block], Awaitable[list[int]]]
 """Reads many balances at a block together."""
+ReadSuccessor = Callable[[], Awaitable[str | None]]
+"""Reads which contract replaces the token, if any."""
+
+
+async def _read_no_successor() -> None:
+    """A simulated token is never replaced."""
 
 
 class CustodyReader(msgspec.Struct, frozen=True):
@@ -52,7 +58,7 @@ class CustodyReader(msgspec.Struct, frozen=True):
     `keeps_past`: it can tell balances at old blocks. `read_many` reads several balances together, if that is
     possible. One comparison checks the balances of `survey_size` addresses that are not known to hold
     anything. `wallet` is a hot wallet that is not in the database, and `own_units` is its assumed initial
-    balance. Only the sandbox has these two.
+    balance. Only the sandbox has these two. `read_successor` tells which contract replaces the token.
     """
 
     reader: Reader
@@ -62,6 +68,7 @@ class CustodyReader(msgspec.Struct, frozen=True):
     wallet: bytes | None = None
     own_units: int = 0
     survey_size: int = SURVEY_SIZE
+    read_successor: ReadSuccessor = _read_no_successor
 
 
 class BalanceMoved(Exception):

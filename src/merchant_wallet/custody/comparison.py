@@ -17,6 +17,7 @@ from typing import Final
 import msgspec
 
 from merchant_wallet.base.money import MAX_BALANCE_UNITS
+from merchant_wallet.chains.issuer import NOWHERE
 from merchant_wallet.chains.protocol import TokenTransfer
 
 DEPOSIT_PENDING: Final = "deposit pending"
@@ -27,6 +28,7 @@ DEPOSIT_HELD: Final = "deposit held"
 PAYOUT_UNSETTLED: Final = "payout unsettled"
 PAYOUT_WRONG: Final = "payout wrong"
 PAYOUT_TO_OWN: Final = "payout to own wallet"
+DESTROYED: Final = "destroyed by issuer"
 UNKNOWN_IN: Final = "unknown in"
 UNKNOWN_OUT: Final = "unknown out"
 REMAINDER: Final = "remainder"
@@ -40,13 +42,14 @@ KINDS: Final = {
     PAYOUT_UNSETTLED: "final payouts that their books have not settled yet",
     PAYOUT_WRONG: "final transfers signed for an order that is not being paid, or is of another amount",
     PAYOUT_TO_OWN: "payouts of orders to a hot or cold wallet of ours that nobody has recorded",
+    DESTROYED: "USDT of ours that the token's issuer destroyed (event DestroyedBlackFunds)",
     UNKNOWN_IN: "transfers to a hot or cold wallet that nobody has recorded",
     UNKNOWN_OUT: "transfers from an address of ours that are no payout and that nobody has recorded",
     REMAINDER: "parts of a unit that were rounded down and add up to whole units at their address",
 }
 """Every kind of line, and its meaning."""
 
-ALARMING: Final = frozenset({DEPOSIT_MISSED, DEPOSIT_HELD, PAYOUT_WRONG, UNKNOWN_OUT})
+ALARMING: Final = frozenset({DEPOSIT_MISSED, DEPOSIT_HELD, PAYOUT_WRONG, DESTROYED, UNKNOWN_OUT})
 """Lines that explain a difference that must not exist."""
 
 UNBOOKED: Final = frozenset({DEPOSIT_PENDING, DEPOSIT_DUST, DEPOSIT_UNREAD, DEPOSIT_MISSED, PAYOUT_UNSETTLED})
@@ -244,7 +247,7 @@ def _kind_of(judged: JudgedMovement, watched_block: int) -> str:
     movement = judged.movement
     if movement.is_out:
         if judged.order_status is None:
-            return UNKNOWN_OUT
+            return DESTROYED if movement.recipient == NOWHERE else UNKNOWN_OUT
         return PAYOUT_UNSETTLED if judged.order_status == PROCESSING else PAYOUT_WRONG
     if judged.at_hot:
         return UNKNOWN_IN if movement.order is None else PAYOUT_TO_OWN

@@ -33,7 +33,8 @@ class ReportContext(msgspec.Struct, frozen=True):
     `strays` are deposit addresses with an unexpected balance, with both amounts, if a difference is
     unexplained. `surveyed_ms` is when all issued addresses were last checked. `seen` deposits are not final.
     `under_way` payouts are signed and not known to be final. `coin` is each hot wallet's balance of the
-    chain's own coin, and `coin_before` the same at the last comparison.
+    chain's own coin, and `coin_before` the same at the last comparison. `successor` is the contract
+    that replaces the token, if its issuer has deprecated it.
     """
 
     seen: Waiting
@@ -43,6 +44,7 @@ class ReportContext(msgspec.Struct, frozen=True):
     coin_before: Mapping[str, int]
     strays: Mapping[str, tuple[int, int]] = {}
     surveyed_ms: int | None = None
+    successor: str | None = None
 
 
 def describe_comparison(comparison: Comparison, around: ReportContext, *, is_sound: bool) -> Document:
@@ -82,6 +84,7 @@ def describe_comparison(comparison: Comparison, around: ReportContext, *, is_sou
             for address, (held, expected) in around.strays.items()
         ],
         "surveyedMs": around.surveyed_ms,
+        "successor": around.successor,
         "lines": [_describe_line(comparison.chain, line) for line in comparison.lines],
     }
 

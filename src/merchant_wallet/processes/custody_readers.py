@@ -43,6 +43,7 @@ class CustodyReaders:
                 keeps_past=is_evm(name),
                 read_many=getattr(reader, "balances", None),
                 survey_size=BATCHED_SURVEY_SIZE if hasattr(reader, "balances") else SURVEY_SIZE,
+                read_successor=reader.successor,
             )
             for name, reader in self._readers.items()
         }

@@ -65,6 +65,12 @@ def list_deep_finality(settings: Settings) -> list[str]:
     ]
 
 
+async def find_successors(chains: Mapping[str, EvmChain | TronReader]) -> dict[str, str]:
+    """Each chain whose token the issuer has replaced, with the new contract. Raises ChainAway."""
+    found = {code: await chain.successor() for code, chain in chains.items()}
+    return {code: successor for code, successor in found.items() if successor is not None}
+
+
 def _list(settings: Settings) -> list[str]:
     return [code for code, chain in settings.chains.items() if chain.rpc]
 

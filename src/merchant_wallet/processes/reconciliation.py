@@ -319,7 +319,10 @@ class Reconciler:
             for address in sorted(hot)
         }
         surveyed_ms = await records.read_survey(home, name)
-        return ReportContext(seen, under_way, deposit_count, coin, before, surveyed_ms=surveyed_ms)
+        successor = await custody_reader.read_successor()
+        return ReportContext(
+            seen, under_way, deposit_count, coin, before, surveyed_ms=surveyed_ms, successor=successor
+        )
 
     async def _store_views(self, connection: AsyncConnection, chain_views: ChainViews) -> None:
         now = self._clock()
@@ -339,7 +342,9 @@ class Reconciler:
         chains = []
         for name, view in chain_views.views.items():
             comparison = view.comparison
-            is_sound = comparison.is_sound and not chain_views.imbalances
+            # A deprecated token shows no new deposits, however well the balances fit.
+            is_current = view.context.successor is None
+            is_sound = comparison.is_sound and is_current and not chain_views.imbalances
             document = describe_comparison(comparison, view.context, is_sound=is_sound)
             numbers = (
                 comparison.block_number,
@@ -350,7 +355,7 @@ class Reconciler:
             await records.write_result(
                 connection, name, numbers, document, is_sound=is_sound, cause=None, now_ms=now
             )
-            self._log_result(name, comparison, is_sound=is_sound)
+            self._log_result(name, comparison, view.context.successor, is_sound=is_sound)
             chains.append(document)
         for name, cause in chain_views.failures.items():
             document = describe_failure(name, cause)
@@ -371,13 +376,16 @@ class Reconciler:
             },
         }
 
-    def _log_result(self, name: str, comparison: Comparison, *, is_sound: bool) -> None:
+    def _log_result(
+        self, name: str, comparison: Comparison, successor: str | None, *, is_sound: bool
+    ) -> None:
         fields = {
             "chain": name,
             "block": comparison.block_number,
             "difference_units": comparison.difference_units,
             "unexplained_units": comparison.unexplained_units,
             "alarming": [line.kind for line in comparison.lines if line.is_alarming],
+            **({} if successor is None else {"successor": successor}),
         }
         if is_sound:
             log.info("reconciled", **fields)

@@ -27,8 +27,8 @@ MAX_COMPARISONS: Final = 1_000
 """The last sound comparison is searched among so many."""
 FAILED: Final = "failed"
 AGAIN: Final = "again"
-LOW: Final = ("funds", "fuel")
-"""Obstacles that end when somebody fills the hot wallet."""
+NAMED: Final = ("funds", "fuel", "deprecated")
+"""Obstacles that have a text of their own: somebody must fill the hot wallet, or name the new token."""
 PASSING: Final = ("alert", "node", "stale")
 """Obstacles that nodes make: one is away for a second, or a few blocks behind another."""
 PASSING_MS: Final = 300_000
@@ -226,7 +226,7 @@ async def list_obstacles(asked: Asked) -> list[Item]:
             f"{one.kind}-{one.chain}",
             one.since_ms,
             {"chain": one.chain, "why": one.cause, "count": _bounded(one.orders)},
-            form=one.kind if one.kind in LOW else "",
+            form=one.kind if one.kind in NAMED else "",
         )
         for one in blockers
         if not one.stops_chain

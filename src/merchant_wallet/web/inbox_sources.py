@@ -102,6 +102,9 @@ SOURCES: Final[tuple[Source, ...]] = (
             "fuel": N_(
                 "The hot wallet on {chain} holds too little coin for the network fee of {count} orders"
             ),
+            "deprecated": N_(
+                "The token on {chain} is replaced by another contract, and {count} orders wait: {why}"
+            ),
         },
         "/console/payouts",
         Right.RECORD_TREASURY,

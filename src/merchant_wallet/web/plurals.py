@@ -69,6 +69,9 @@ ONE: Final[Mapping[str, One]] = {
     "Sweeps of {count} addresses on {chain} have failed": One(
         "count", "The sweep of {count} address on {chain} has failed"
     ),
+    "The token on {chain} is replaced by another contract, and {count} orders wait: {why}": One(
+        "count", "The token on {chain} is replaced by another contract, and {count} order waits: {why}"
+    ),
     "{count} callbacks were given up": One("count", "{count} callback was given up"),
     "{count} sign-ins failed within a day: {subject}": One(
         "count", "{count} sign-in failed within a day: {subject}"

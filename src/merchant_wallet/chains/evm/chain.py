@@ -30,7 +30,7 @@ from merchant_wallet.chains.evm.fees import Offer, outbid
 from merchant_wallet.chains.evm.node import EvmNode, EvmNodes, read_word
 from merchant_wallet.chains.evm.nonces import next_nonce
 from merchant_wallet.chains.evm.rules import EvmRules, read_final_block, read_head_block
-from merchant_wallet.chains.evm.token import BALANCE_OF, ask_state, require_payable
+from merchant_wallet.chains.evm.token import BALANCE_OF, ask_state, ask_successor, require_payable
 from merchant_wallet.chains.evm.token_transfers import check_receipts, read_token_transfers
 from merchant_wallet.chains.evm.transactions import (
     EvmTransaction,
@@ -133,7 +133,7 @@ class EvmChain:
             raise
 
     async def check_payable(self, transfer: Transfer) -> None:
-        """Checks pause, blacklist, funds, token fee, simulation, gas and coin, in this order.
+        """Checks successor, pause, blacklist, funds, token fee, simulation, gas and coin, in this order.
 
         Raises Unpayable, Blocked.
         """
@@ -240,6 +240,11 @@ class EvmChain:
             return [_word(node, answer) // self.rules.base_units for answer in answers]
 
         return await self.nodes.first(ask)
+
+    async def successor(self) -> str | None:
+        """The contract that any node says replaces the token. Raises ChainAway."""
+        said = await self.nodes.answers(lambda node: ask_successor(node, self.rules))
+        return next((successor for successor in said if successor), None)
 
     async def coin_balance(self, address: bytes) -> int:
         """Wei at an address, now. Raises ChainAway."""

@@ -5,7 +5,7 @@ Rules:
 - A deposit address can burn no more than the coin that was sent to it.
 - The hot wallet keeps enough coin for a payout: sweeps must not stop payouts.
 - A token is not swept into a wallet that its issuer has blacklisted, although the token would allow it. It is
-  not swept either while the token takes a fee.
+  not swept either while the token takes a fee, or if another contract replaces it.
 """
 
 from collections.abc import Sequence

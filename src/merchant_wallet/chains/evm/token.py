@@ -1,4 +1,4 @@
-"""What the token's contract says before a transfer is signed: pause, blacklist, balance, fee.
+"""What the token's contract says before a transfer is signed: successor, pause, blacklist, balance, fee.
 
 Rules:
 - Every configured node is asked, in one request each. Nothing is sent to the chain.
@@ -16,8 +16,8 @@ from merchant_wallet.base.addresses import keccak256
 from merchant_wallet.chains.agreement import cautious_low
 from merchant_wallet.chains.evm.node import EvmNode, read_word
 from merchant_wallet.chains.evm.rules import EvmRules
+from merchant_wallet.chains.issuer import compute_fee_units, read_successor, require_current, require_no_fee
 from merchant_wallet.chains.protocol import Blocked, Obstacle, Unpayable
-from merchant_wallet.chains.token_fee import compute_fee_units, require_no_fee
 from merchant_wallet.chains.transport import NodeFailed
 
 
@@ -30,16 +30,21 @@ _PAUSED: Final = _selector("paused()")
 _IS_BLACKLISTED: Final = _selector("isBlackListed(address)")
 _BASIS_POINTS_RATE: Final = _selector("basisPointsRate()")
 _MAXIMUM_FEE: Final = _selector("maximumFee()")
+_UPGRADED_ADDRESS: Final = _selector("upgradedAddress()")
 
 
 class TokenState(msgspec.Struct, frozen=True, gc=False):
-    """What one node says at its head. `fee_units` is what the contract would keep of the transfer."""
+    """What one node says at its head. `fee_units` is what the contract would keep of the transfer.
+
+    `successor` is the contract that replaces the token.
+    """
 
     is_paused: bool
     is_sender_refused: bool
     is_recipient_refused: bool
     held_units: int
     fee_units: int
+    successor: str | None
 
 
 async def ask_state(
@@ -53,15 +58,24 @@ async def ask_state(
         BALANCE_OF + _word(sender),
         _BASIS_POINTS_RATE,
         _MAXIMUM_FEE,
+        _UPGRADED_ADDRESS,
     ]
     views = [_read(node, view) for view in await node.views(rules.token, calls)]
-    paused, sender_refused, recipient_refused, held, basis_points, most = views
-    if held is None:
+    paused, sender_refused, recipient_refused, held, basis_points, most, upgraded = views
+    successor = read_successor(rules.name, upgraded)
+    if held is None and successor is None:
         raise NodeFailed(node.name, "there is no token that answers balanceOf")
     # The contract counts in its own units. If it keeps a part of a unit, it counts as a whole unit.
     fee = -(-compute_fee_units(amount_units * rules.base_units, basis_points, most) // rules.base_units)
-    held_units = held // rules.base_units
-    return TokenState(bool(paused), bool(sender_refused), bool(recipient_refused), held_units, fee)
+    held_units = (held or 0) // rules.base_units
+    refused = bool(sender_refused), bool(recipient_refused)
+    return TokenState(bool(paused), *refused, held_units, fee, successor)
+
+
+async def ask_successor(node: EvmNode, rules: EvmRules) -> str | None:
+    """The contract that one node says replaces the token. Raises NodeFailed, NodeRefused."""
+    (view,) = await node.views(rules.token, [_UPGRADED_ADDRESS])
+    return read_successor(rules.name, _read(node, view))
 
 
 def require_payable(states: Sequence[TokenState], quorum: int, amount_units: int) -> None:
@@ -69,6 +83,7 @@ def require_payable(states: Sequence[TokenState], quorum: int, amount_units: int
 
     Raises Unpayable, Blocked.
     """
+    require_current([state.successor for state in states])
     if any(state.is_paused for state in states):
         raise Blocked(Obstacle("paused", "the token is paused by its issuer"))
     if _is_certain([state.is_sender_refused for state in states], quorum, "hot wallet"):
@@ -83,6 +98,7 @@ def require_payable(states: Sequence[TokenState], quorum: int, amount_units: int
 
 def require_sweepable(states: Sequence[TokenState], amount_units: int) -> None:
     """Judge a transfer into the hot wallet by all nodes' answers. Raises Blocked."""
+    require_current([state.successor for state in states])
     if any(state.is_recipient_refused for state in states):
         raise Blocked(Obstacle("wallet", "the token has blacklisted the hot wallet"))
     require_no_fee(amount_units, max(state.fee_units for state in states))

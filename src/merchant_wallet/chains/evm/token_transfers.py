@@ -3,7 +3,8 @@
 Rules:
 - Transfers are read from the receipts of each block, not from the node's log index (`eth_getLogs`). An index
   may lag behind its blocks. Then an empty answer looks like "no transfers".
-- Receipts are read of every block whose header's bloom filter may contain a Transfer of the token.
+- What the issuer destroyed is read with them, as a transfer to nobody (see `issuer`).
+- Receipts are read of every block whose header's bloom filter may contain one of the two events of the token.
 - Receipts are checked against the header: every transaction has one, logs are numbered without a gap, and
   together they make exactly the header's filter. A node whose receipts don't fit is not used.
 - Every header must name the previous block as its parent.
@@ -28,13 +29,14 @@ from merchant_wallet.chains.evm.node import (
     transfer_of,
 )
 from merchant_wallet.chains.evm.rules import EvmRules, read_final_block, read_head_block
+from merchant_wallet.chains.issuer import DESTROYED_TOPIC, NOWHERE, read_destroyed
 from merchant_wallet.chains.protocol import ChainAway, ChainDisagrees, TokenTransfer
 from merchant_wallet.chains.transport import NodeFailed, NodeRefused, ask_together
 
 _MAX_CONCURRENT: Final = 8
 _SETTLED_BLOCKS: Final = 8
 """Of a block this far below the head every sound node has the receipts."""
-_TOPIC: Final = bytes.fromhex(TRANSFER_TOPIC[2:])
+_TOPICS: Final = (bytes.fromhex(TRANSFER_TOPIC[2:]), DESTROYED_TOPIC)
 
 
 class ReadRange(msgspec.Struct, frozen=True):
@@ -128,7 +130,11 @@ async def _read_blocks(node: EvmNode, rules: EvmRules, first: int, last: int) ->
         receipts = await node.block_receipts(block)
         return _transfers(rules, _checked_logs(node, block, receipts))
 
-    wanted = [block for block in blocks if may_contain(block.logs_bloom, rules.token, _TOPIC)]
+    wanted = [
+        block
+        for block in blocks
+        if any(may_contain(block.logs_bloom, rules.token, topic) for topic in _TOPICS)
+    ]
     pages = await ask_together(read, wanted, max_concurrent=_MAX_CONCURRENT)
     return ReadRange(blocks[-1].header.hash, [transfer for page in pages for transfer in page])
 
@@ -172,15 +178,28 @@ def _checked_logs(node: EvmNode, block: EvmBlock, receipts: Sequence[EvmReceipt]
 
 def _items_of(log: EvmLog) -> list[bytes]:
     """What a log adds to its block's filter."""
-    return [log.address, *(bytes.fromhex(topic[2:]) for topic in log.topics)]
+    return [log.address, *_topics_of(log)]
+
+
+def _topics_of(log: EvmLog) -> list[bytes]:
+    return [bytes.fromhex(topic[2:]) for topic in log.topics]
+
+
+def _read_movement(log: EvmLog) -> tuple[bytes, bytes, int] | None:
+    """Sender, recipient and amount of a Transfer, or of what was destroyed. None for another log."""
+    if is_transfer(log):
+        return transfer_of(log)
+    destroyed = read_destroyed(_topics_of(log), log.content)
+    return None if destroyed is None else (destroyed[0], NOWHERE, destroyed[1])
 
 
 def _transfers(rules: EvmRules, logs: Sequence[tuple[int, EvmLog]]) -> list[TokenTransfer]:
     transfers = []
     for index, log in logs:
-        if log.address != rules.token or not is_transfer(log):
+        movement = _read_movement(log) if log.address == rules.token else None
+        if movement is None:
             continue
-        sender, recipient, amount = transfer_of(log)
+        sender, recipient, amount = movement
         units, remainder = divmod(amount, rules.base_units)
         transfers.append(
             TokenTransfer(

@@ -2,7 +2,7 @@
 
 Rules:
 - The highest fee is twice the usual offer, because signing may take hours. The fee cap limits it.
-- The transfer is simulated before its bytes are given out.
+- The transfer is simulated before its bytes are given out. A deprecated token gets none.
 """
 
 from typing import Final
@@ -12,7 +12,9 @@ from merchant_wallet.chains.cold import UnsignedTransfer
 from merchant_wallet.chains.evm.conditions import read_conditions
 from merchant_wallet.chains.evm.node import EvmNodes
 from merchant_wallet.chains.evm.rules import EvmRules
+from merchant_wallet.chains.evm.token import ask_successor
 from merchant_wallet.chains.evm.transactions import EvmTransaction, encode_unsigned
+from merchant_wallet.chains.issuer import require_current
 from merchant_wallet.chains.jsonrpc import CallReverted
 from merchant_wallet.chains.protocol import Blocked, Obstacle, Transfer
 
@@ -23,6 +25,7 @@ async def build_unsigned(
     nodes: EvmNodes, rules: EvmRules, sender: bytes, transfer: Transfer, nonce: int | None
 ) -> UnsignedTransfer:
     """The bytes to sign. Raises Blocked, ChainAway."""
+    require_current(await nodes.answers(lambda node: ask_successor(node, rules)))
     call_data = rules.encode_transfer_call(transfer.recipient, transfer.amount_units)
     try:
         estimate = await nodes.first(lambda node: node.estimate_gas(rules.token, call_data, sender))

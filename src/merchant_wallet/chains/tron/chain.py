@@ -21,6 +21,7 @@ from merchant_wallet.base.counted import count_of
 from merchant_wallet.base.currencies import USDT
 from merchant_wallet.chains.cold import Executed, Execution, InFlight, UnsignedTransfer
 from merchant_wallet.chains.evm.transactions import encode_transfer_call
+from merchant_wallet.chains.issuer import require_current, require_no_fee
 from merchant_wallet.chains.protocol import (
     Block,
     Blocked,
@@ -34,7 +35,6 @@ from merchant_wallet.chains.protocol import (
     Verdict,
 )
 from merchant_wallet.chains.signer import Signer, SigningRequest
-from merchant_wallet.chains.token_fee import require_no_fee
 from merchant_wallet.chains.transport import NodeFailed, answer_of, ask_together, attempt
 from merchant_wallet.chains.tron.answers import Resources
 from merchant_wallet.chains.tron.http import (
@@ -170,6 +170,7 @@ class TronChain(TronReader):
         self, sender: bytes, transfer: Transfer, nonce: int | None, lifetime_ms: int
     ) -> UnsignedTransfer:
         """See `cold.ColdChain`. The bytes are valid for `lifetime_ms`. Raises Blocked, ChainAway."""
+        require_current([await self.token.successor()])
         now_ms, reference = await self.moment()
         call = await self.token.simulate(sender, transfer.recipient, transfer.amount_units)
         if call.revert is not None:
@@ -256,7 +257,7 @@ class TronChain(TronReader):
             raise ValueError(f"{transfer.token} on {transfer.chain} can't be paid here")
         amount_units = transfer.amount_units
         refused, paused, held, fee, tried, burning = await asyncio.gather(
-            attempt(self._check_blacklist(transfer.recipient)),
+            attempt(self._check_issuer(transfer.recipient)),
             attempt(self.token.is_paused()),
             attempt(self.token.least_balance(self._wallet, is_solid=False)),
             attempt(self.token.compute_fee_units(amount_units)),
@@ -274,11 +275,14 @@ class TronChain(TronReader):
             raise Blocked(Obstacle("node", f"the transfer would fail now: {call.revert}"))
         await self._require_affordable(call.energy, pending, *answer_of(burning))
 
-    async def _check_blacklist(self, recipient: bytes) -> None:
-        """Raises Unpayable with proof, Blocked."""
-        frozen, refused = await asyncio.gather(
-            attempt(self.token.is_blacklisted(self._wallet)), attempt(self.token.is_blacklisted(recipient))
+    async def _check_issuer(self, recipient: bytes) -> None:
+        """Checks successor and blacklist. Raises Unpayable with proof, Blocked."""
+        successor, frozen, refused = await asyncio.gather(
+            attempt(self.token.successor()),
+            attempt(self.token.is_blacklisted(self._wallet)),
+            attempt(self.token.is_blacklisted(recipient)),
         )
+        require_current([answer_of(successor)])
         if answer_of(frozen):
             raise Blocked(Obstacle("wallet", "the token has blacklisted our own wallet"))
         if answer_of(refused):

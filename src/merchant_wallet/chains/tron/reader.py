@@ -17,6 +17,7 @@ from merchant_wallet.base import clock
 from merchant_wallet.base.addresses import keccak256, to_tron
 from merchant_wallet.base.chains import CHAINS, TRC20
 from merchant_wallet.chains.agreement import agree_on_block, is_known
+from merchant_wallet.chains.issuer import NOWHERE, read_destroyed
 from merchant_wallet.chains.node_status import NodeStatus, look_at
 from merchant_wallet.chains.protocol import Block, ChainAway, ChainDisagrees, TokenTransfer
 from merchant_wallet.chains.transport import Admission, NodeFailed, ask_together
@@ -112,6 +113,10 @@ class TronReader:
         TRON nodes keep no past balances. Raises ChainAway.
         """
         return await self.token.balance(address, is_solid=block is not None)
+
+    async def successor(self) -> str | None:
+        """The contract that any node says replaces the token. Raises ChainAway."""
+        return await self.token.successor()
 
     async def coin_balance(self, address: bytes) -> int:
         """Sun at an address, as of the newest block. Raises ChainAway."""
@@ -220,6 +225,8 @@ class TronReader:
     def _transfers_of(self, block: Block, record: TransactionRecord) -> list[TokenTransfer]:
         if record.receipt.result not in ("", SUCCESS):
             return []
+        token = self.rules.token
+        movements = [*movements_of(record, token), *_destroyed_in(record, token)]
         return [
             TokenTransfer(
                 chain=TRC20,
@@ -231,7 +238,7 @@ class TronReader:
                 recipient=movement.recipient,
                 amount_units=movement.amount_units,
             )
-            for movement in movements_of(record, self.rules.token)
+            for movement in sorted(movements, key=lambda movement: movement.log_index)
         ]
 
 
@@ -241,9 +248,23 @@ def movements_of(record: TransactionRecord, token: bytes) -> list[Movement]:
     return [movement for movement in movements if movement is not None]
 
 
-def _movement(index: int, log: Log, token: bytes) -> Movement | None:
+def _destroyed_in(record: TransactionRecord, token: bytes) -> list[Movement]:
+    """What the issuer destroyed in a transaction (see `issuer`)."""
+    found = []
+    for index, log in enumerate(record.log):
+        topics = [bytes.fromhex(topic) for topic in log.topics] if _is_of(log, token) else []
+        if destroyed := read_destroyed(topics, bytes.fromhex(log.data)):
+            found.append(Movement(index, destroyed[0], NOWHERE, destroyed[1]))
+    return found
+
+
+def _is_of(log: Log, token: bytes) -> bool:
     # Some nodes write a log's address with the prefix 41, most don't.
-    if log.address[-_ADDRESS_HEX_DIGITS:].lower() != token.hex() or len(log.topics) != 3:
+    return log.address[-_ADDRESS_HEX_DIGITS:].lower() == token.hex()
+
+
+def _movement(index: int, log: Log, token: bytes) -> Movement | None:
+    if not _is_of(log, token) or len(log.topics) != 3:
         return None
     words = (*log.topics, log.data)
     if log.topics[0] != TRANSFER_TOPIC or any(len(word) != _WORD_HEX_DIGITS for word in words):

@@ -18,6 +18,7 @@ from merchant_wallet.base.chains import COINS, TRC20
 from merchant_wallet.base.currencies import USDT
 from merchant_wallet.base.money import UNITS_PER_COIN
 from merchant_wallet.chains.evm.transactions import encode_transfer_call
+from merchant_wallet.chains.issuer import require_current, require_no_fee
 from merchant_wallet.chains.protocol import (
     Blocked,
     ChainAway,
@@ -33,7 +34,6 @@ from merchant_wallet.chains.protocol import (
 )
 from merchant_wallet.chains.signer import Signer
 from merchant_wallet.chains.sweeps import TOP_UP, ChainSweeper, Quote, SweepTx, sign_sweep
-from merchant_wallet.chains.token_fee import require_no_fee
 from merchant_wallet.chains.transport import NodeFailed, answer_of, attempt
 from merchant_wallet.chains.tron.answers import TransactionRecord
 from merchant_wallet.chains.tron.chain import TronChain
@@ -190,12 +190,14 @@ class TronSweeper(ChainSweeper):
         self, address: bytes, amount_units: int, margin_percent: int
     ) -> tuple[int, Prices]:
         """What a sweep's energy costs in sun if all of it is burnt, with a margin. Raises Blocked."""
-        refused, fee, tried, priced = await asyncio.gather(
+        successor, refused, fee, tried, priced = await asyncio.gather(
+            attempt(self._chain.token.successor()),
             attempt(self._chain.token.is_blacklisted(self.wallet)),
             attempt(self._chain.token.compute_fee_units(amount_units)),
             attempt(self._chain.token.simulate(address, self.wallet, amount_units)),
             attempt(self._nodes.first(TronNode.prices)),
         )
+        require_current([answer_of(successor)])
         if answer_of(refused):
             raise Blocked(Obstacle("wallet", "the token has blacklisted the hot wallet"))
         require_no_fee(amount_units, answer_of(fee))

@@ -1,4 +1,4 @@
-"""What the token's contract on TRON says: balances, pause, blacklist, fee. Nothing is sent.
+"""What the token's contract on TRON says: balances, successor, pause, blacklist, fee. Nothing is sent.
 
 Rules:
 - A token without such a function reverts, and that means "no". The simulation of the transfer shows every
@@ -8,16 +8,16 @@ Rules:
   are configured.
 """
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
 
+from merchant_wallet.base.chains import TRC20
 from merchant_wallet.base.currencies import LEDGER_DECIMALS
 from merchant_wallet.chains.agreement import cautious_low
 from merchant_wallet.chains.evm.transactions import encode_transfer_call
+from merchant_wallet.chains.issuer import compute_fee_units, read_successor
 from merchant_wallet.chains.protocol import Blocked, Obstacle
-from merchant_wallet.chains.token_fee import compute_fee_units
-from merchant_wallet.chains.transport import NodeFailed, answer_of, attempt
+from merchant_wallet.chains.transport import NodeFailed
 from merchant_wallet.chains.tron.http import CallResult, TronNode, TronNodes
 
 DECIMALS: Final = LEDGER_DECIMALS
@@ -54,6 +54,14 @@ class TronToken:
         """The number of decimals that one node reports. Raises NodeFailed."""
         return await self._view(node, "decimals()", b"", is_solid=False)
 
+    async def successor(self) -> str | None:
+        """The contract that any node says replaces the token."""
+
+        async def ask(node: TronNode) -> str | None:
+            return read_successor(TRC20, await self._view(node, "upgradedAddress()", b"", is_solid=False))
+
+        return next((said for said in await self._answers(ask) if said), None)
+
     async def is_paused(self) -> bool:
         """Whether any node says that the token is paused."""
         return any(await self._answers(lambda node: self._view(node, "paused()", b"", is_solid=False)))
@@ -76,11 +84,10 @@ class TronToken:
         """The highest fee of a transfer that any node reports. 0 while the token takes no fee."""
 
         async def ask(node: TronNode) -> int:
-            points, most = await asyncio.gather(
-                attempt(self._view(node, "basisPointsRate()", b"", is_solid=False)),
-                attempt(self._view(node, "maximumFee()", b"", is_solid=False)),
-            )
-            return compute_fee_units(amount_units, answer_of(points), answer_of(most))
+            points = await self._view(node, "basisPointsRate()", b"", is_solid=False)
+            # Without a rate the maximum does not matter. One call less pays for the one about a successor.
+            most = await self._view(node, "maximumFee()", b"", is_solid=False) if points else None
+            return compute_fee_units(amount_units, points, most)
 
         return max(await self._answers(ask))
 
