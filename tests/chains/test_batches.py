@@ -13,9 +13,9 @@ from tests.rows import each_row
 
 from merchant_wallet.chains.evm.chain import EvmChain
 from merchant_wallet.chains.jsonrpc import CallReverted, JsonRpc, read_quantity
-from merchant_wallet.chains.protocol import ChainAway
+from merchant_wallet.chains.protocol import ChainAway, TokenTransfer
 from merchant_wallet.chains.transport import Endpoints, NodeFailed, NodeRefused
-from merchant_wallet.custody.balances import CustodyReader, read_balances
+from merchant_wallet.custody.balances import CustodyReader, read_balances, read_block_ranges
 
 RECEIPTS = "eth_getBlockReceipts"
 
@@ -119,6 +119,24 @@ def test_a_node_that_takes_no_batches_is_asked_one_by_one(evm: EvmScene) -> None
         async with evm.chain() as chain:
             held = await read_balances(CustodyReader(chain, True, refuse), [WALLET], await chain.final())
             assert held == {WALLET: HELD}
+
+    asyncio.run(scenario())
+
+
+@each_row("failure", [ChainAway("too large"), NodeRefused("node", -32000, "too large", status=400)])
+def test_a_node_that_answers_for_few_blocks_is_asked_for_few(evm: EvmScene, failure: Exception) -> None:
+    class FewBlocks(EvmChain):
+        async def transfers(self, first: int, last: int) -> list[TokenTransfer]:
+            if last - first >= 4:
+                raise failure
+            return await super().transfers(first, last)
+
+    async def scenario() -> None:
+        head = evm.node.mine(20)
+        chain = FewBlocks(evm.rules, Endpoints([evm.node.url], timeout_s=60))
+        read = [last async for last, _ in read_block_ranges(CustodyReader(chain, True), 0, head)]
+        assert read[-1] == head
+        await chain.close()
 
     asyncio.run(scenario())
 

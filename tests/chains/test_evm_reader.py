@@ -285,6 +285,24 @@ def test_balances_are_of_a_final_block_where_a_node_still_has_it(evm: EvmScene) 
     play(evm, story)
 
 
+def test_a_node_that_is_asked_too_much_says_nothing_about_another_moment(evm: EvmScene) -> None:
+    async def story(chain: EvmChain, one: NodeProxy, two: NodeProxy) -> None:
+        final = await chain.final()
+        error = b'{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"too many requests"}}'
+
+        async def busy(forward: Forward, params: list[Any]) -> Any:
+            if params[1] != "latest":
+                raise Raw(error, 429)
+            return await forward("eth_call", *params)
+
+        for node in (one, two):
+            node.behaviours["eth_call"] = busy
+        with pytest.raises(NodeRefused, match="too many requests"):
+            await chain.balance(ALICE, final)
+
+    play(evm, story)
+
+
 def test_a_setup_that_fits_has_nothing_to_say(evm: EvmScene) -> None:
     async def story(chain: EvmChain, one: NodeProxy, two: NodeProxy) -> None:
         time_ms = (await chain.head()).time_ms

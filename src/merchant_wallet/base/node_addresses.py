@@ -14,7 +14,9 @@ from urllib.parse import SplitResult, unquote, urlsplit
 
 SOLIDITY: Final = "solidity="
 SOLID_PATH: Final = "/walletsolidity/"
-_HEADER: Final = re.compile(r"([0-9A-Za-z.:\[\]-]+)\s+([0-9A-Za-z!#$%&'*+.^_`|~-]+):\s*([!-~]+(?: +[!-~]+)*)")
+_HEADER: Final = re.compile(
+    r"([0-9A-Za-z_.:\[\]-]+)\s+([0-9A-Za-z!#$%&'*+.^_`|~-]+):\s*([!-~]+(?: +[!-~]+)*)"
+)
 # The transport sets these.
 _RESERVED: Final = frozenset({"connection", "content-length", "content-type", "host", "transfer-encoding"})
 # A shorter part of a path is a word such as "v3" or "rpc". Hidden, it would garble every text with it.

@@ -74,14 +74,15 @@ def _is_usable(connection: psycopg.AsyncConnection) -> bool:
 def log_failure(logger: Any, event: str, error: Exception, **facts: object) -> None:
     """Log an error, with its traceback unless it is transient."""
     if is_transient_error(error):
-        logger.warning(event, reason=" ".join(describe_error(error).split()), **facts)
+        logger.warning(event, reason=describe_error(error), **facts)
     else:
         logger.error(event, exc_info=error, **facts)
 
 
 def describe_error(error: Exception) -> str:
-    """What an operator reads about an error. The log has the rest."""
-    return str(error) or ("timeout" if isinstance(error, TimeoutError) else type(error).__name__)
+    """What an operator reads about an error, in one line. The log has the rest."""
+    text = " ".join(str(error).split())
+    return text or ("timeout" if isinstance(error, TimeoutError) else type(error).__name__)
 
 
 @asynccontextmanager

@@ -41,6 +41,9 @@ SLOW_S: Final = 2.0
 """A node that has not answered for so long does not hold up the others."""
 MAX_CONCURRENT: Final = 100
 """Requests of one kind that run at the same time, if the caller names no number: one per connection."""
+_LIMIT_EXCEEDED: Final = -32005
+"""A JSON-RPC code (EIP-1474)."""
+_OVERLOAD: Final = frozenset({429, 503})
 _JSON: Final = {"content-type": "application/json", "accept": "application/json"}
 
 K = TypeVar("K")
@@ -110,6 +113,11 @@ class NodeRefused(TransientError):
         self.code = code
         self.message = message
         self.status = status
+
+    @property
+    def is_overload(self) -> bool:
+        """Whether the node, or the plan, takes no more requests now. It says nothing about this one."""
+        return self.code == _LIMIT_EXCEEDED or self.status in _OVERLOAD
 
 
 ReadRefusal = Callable[[int, bytes], Exception | None]
@@ -189,6 +197,8 @@ class Endpoints:
             raise NodeSilent(name, _join(asked, describe_failure(error, self._timeout_s))) from None
         if status != httpx.codes.OK:
             if refusal := read_refusal(status, content):
+                if isinstance(refusal, NodeRefused) and refusal.is_overload:
+                    self._note_failure(node)
                 raise refusal
             self._note_failure(node)
             text = _join(asked, f"HTTP {status}", show_body(content, self._secrets[node]))

@@ -80,7 +80,7 @@ async def read_block_ranges(
 ) -> AsyncIterator[tuple[int, Sequence[TokenTransfer]]]:
     """The token's transfers after a block, range by range, each with the number of its last block.
 
-    Raises ChainAway, ChainDisagrees.
+    Raises ChainAway, ChainDisagrees, NodeRefused.
     """
     range_blocks = min(FIRST_RANGE_BLOCKS, custody_reader.largest_range_blocks)
     if custody_reader.largest_range_blocks > MAX_RANGE_BLOCKS:
@@ -89,7 +89,7 @@ async def read_block_ranges(
         last = min(upto, after + range_blocks)
         try:
             transfers = await custody_reader.reader.transfers(after + 1, last)
-        except ChainAway:
+        except (ChainAway, NodeRefused):
             if range_blocks == 1:
                 raise
             # A node that fails for many blocks may answer for fewer.

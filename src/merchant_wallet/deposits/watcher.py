@@ -23,7 +23,7 @@ from psycopg import AsyncConnection
 from merchant_wallet.base.cells import DEFAULT_CELL_ID, ReachApart, reach_none
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.errors import TransientError
-from merchant_wallet.base.workers import Connect, WorkerConnection, repeat
+from merchant_wallet.base.workers import Connect, WorkerConnection, describe_error, repeat
 from merchant_wallet.chains.protocol import Block, ChainAway, ChainDisagrees
 from merchant_wallet.chains.transport import NodeRefused
 from merchant_wallet.deposits import chain_store, deposit_store, final_ranges, intake
@@ -260,7 +260,7 @@ class Watcher:
                 async with asyncio.timeout(TELL_S):
                     await tell(cell)
             except (psycopg.Error, TimeoutError) as error:
-                reason = " ".join(str(error).split())
+                reason = describe_error(error)
                 log.warning("unconfirmed deposits not shown", cell_id=cell_id, reason=reason)
                 # Whatever it is busy with, nobody waits for its answer any more.
                 await cell.close()

@@ -22,7 +22,7 @@ from merchant_wallet.base.cells import Cells, ReachApart, reach_none
 from merchant_wallet.base.chains import CHAINS
 from merchant_wallet.base.settings import Settings
 from merchant_wallet.base.siblings import Siblings
-from merchant_wallet.base.workers import Connect, WorkerConnection
+from merchant_wallet.base.workers import Connect, WorkerConnection, describe_error
 from merchant_wallet.observability.cell_figures import (
     ApartFigures,
     Sample,
@@ -200,7 +200,7 @@ class Metrics:
                     samples = await read_platform(connection, self._clock(), self._settings.sandbox)
                     samples += [*self._list_fee_caps(), *await self._read_cells(connection)]
         except (psycopg.Error, TimeoutError) as error:
-            log.warning("metrics without the database", reason=repr(error))
+            log.warning("metrics without the database", reason=describe_error(error))
             # After a cancelled statement the connection's state is unknown.
             await self._worker_connection.close()
             return [("wallet_database_up", own, 0), ("wallet_platform_shown", own, 0)]
@@ -238,7 +238,7 @@ async def _read_one(connection: AsyncConnection | None) -> ApartFigures | None:
         async with asyncio.timeout(CELL_TIMEOUT_S):
             return await read_apart(connection)
     except (psycopg.Error, TimeoutError) as error:
-        log.warning("metrics without a cell", reason=repr(error))
+        log.warning("metrics without a cell", reason=describe_error(error))
         # After a cancelled statement the connection's state is unknown.
         await connection.close()
         return None

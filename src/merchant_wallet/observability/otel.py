@@ -76,7 +76,8 @@ class OtelSpan:
 
     def fail(self, error: BaseException) -> None:
         """The work failed. The error's words may hold what a log line may, too."""
-        self._span.set_status(Status(StatusCode.ERROR, f"{type(error).__name__}: {error}"[:300]))
+        text = f": {error}" if str(error) else ""
+        self._span.set_status(Status(StatusCode.ERROR, f"{type(error).__name__}{text}"[:300]))
 
     def end(self) -> None:
         """The work is over."""

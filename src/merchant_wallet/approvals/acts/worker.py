@@ -31,7 +31,8 @@ from merchant_wallet.approvals.standing import may_still_ask
 from merchant_wallet.audit.records import Author
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.db import is_database_away
-from merchant_wallet.base.workers import Connect, WorkerConnection, log_failure, repeat
+from merchant_wallet.base.errors import TransientError
+from merchant_wallet.base.workers import Connect, WorkerConnection, describe_error, log_failure, repeat
 
 POLL_INTERVAL_S: Final = 0.5
 CLAIM_MS: Final = 60_000
@@ -221,7 +222,10 @@ class ActWorker:
             if is_database_away(error):
                 # The claim lapses, and the act begins again.
                 return
-            cause = f"it failed with {type(error).__name__}; the workers' log has the details"
+            # Other errors may hold what is not for a page.
+            passes = isinstance(error, TransientError | TimeoutError)
+            what = describe_error(error) if passes else type(error).__name__
+            cause = f"it failed with {what}; the workers' log has the details"
             await self._end(act, asked.FAILED, Outcome(None, {"cause": cause}))
         else:
             raise error

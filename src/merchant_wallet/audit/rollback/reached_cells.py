@@ -16,6 +16,7 @@ from psycopg import AsyncConnection
 
 from merchant_wallet.base.cells import DEFAULT_CELL_ID, Apart
 from merchant_wallet.base.db import Queries
+from merchant_wallet.base.workers import describe_error
 
 QUERIES: Final = Queries(Path(__file__).with_name("reached_cells.sql"))
 ASK_S: Final = 10.0
@@ -58,7 +59,7 @@ class ReachedCells:
                 return await ask(connection)
         except (psycopg.OperationalError, TimeoutError) as error:
             self.away.add(cell_id)
-            log.warning("a cell could not be compared", cell_id=cell_id, reason=" ".join(str(error).split()))
+            log.warning("a cell could not be compared", cell_id=cell_id, reason=describe_error(error))
             # Whatever it is busy with, nobody waits for its answer any more.
             await connection.close()
             return []

@@ -195,10 +195,11 @@ class EvmChain:
 
     async def final(self) -> Block:
         """The newest block that two nodes call final. Raises ChainAway, ChainDisagrees."""
-        finals = await self.nodes.answers(lambda node: read_final_block(node, self.rules))
-        numbers = [block.number for block in finals]
+        answers = await self.nodes.every(lambda node: read_final_block(node, self.rules))
+        numbers = [answer.number for answer in answers if isinstance(answer, Block)]
         if len(numbers) < self.nodes.quorum:
-            raise ChainAway("only one node says which block is final")
+            failures = "; ".join(str(answer) for answer in answers if isinstance(answer, Exception))
+            raise ChainAway(f"only one node says which block is final: {failures}" if numbers else failures)
         number = sorted(numbers)[-self.nodes.quorum]
         blocks = await self.nodes.answers(lambda node: node.block(number))
         headers = [block.header for block in blocks if block is not None]
@@ -224,8 +225,10 @@ class EvmChain:
             number = block.number
             try:
                 return await self.nodes.first(lambda node: self._balance(node, address, number))
-            except NodeRefused:
-                pass
+            except NodeRefused as refused:
+                # Only what lacks the state is asked for now: another refusal would compare other moments.
+                if refused.is_overload:
+                    raise
         return await self.nodes.first(lambda node: self._balance(node, address, "latest"))
 
     async def balances(self, addresses: Sequence[bytes], block: Block) -> list[int]:
