@@ -256,7 +256,9 @@ async def _find_book(session: Session, named: Named) -> int:
 
 async def _approve(session: Session, named: Named) -> dict[str, Any]:
     from merchant_wallet.base.clock import now_ms
+    from merchant_wallet.base.codes import Refused
     from merchant_wallet.book.commands import Approve
+    from merchant_wallet.book.outcomes import ORDER_UNKNOWN
     from merchant_wallet.operators import order_approvals
     from merchant_wallet.reporting import books
 
@@ -265,7 +267,7 @@ async def _approve(session: Session, named: Named) -> dict[str, Any]:
         found = await books.show_withdrawal(cell, merchant_id, named.order_id)
 
     if found is None:
-        raise Failure(f"Merchant {merchant_id} has no order {named.order_id}.")
+        raise Refused(ORDER_UNKNOWN)
     limit_units = session.settings.approval_day_limit
     count = order_approvals.make_count(actor, found.order, at_ms=now_ms(), limit_units=limit_units)
     eligible_ms = await order_approvals.read_eligible_ms(session.conn, actor, merchant_id)
