@@ -115,6 +115,7 @@ RUN_BY: Final[Mapping[str, tuple[Side, ...]]] = {
     "reporting/finance/movements.sql": BOTH,
     "reporting/inbox.sql": BOTH,
     "reporting/payout_blockers.sql": BOTH,
+    "reporting/lookalikes.sql": BOTH,
     "reporting/merchants.sql": WEB,
     "reporting/orders.sql": WEB,
     "reporting/payout_pace.sql": WEB,

@@ -1,5 +1,5 @@
-"""What to know about an order before approving it: was its address paid before, whose is it, is the amount
-large.
+"""What to know about an order before approving it: was its address paid before, whose is it, which known one
+does it look like, is the amount large.
 
 Rules: nothing is decided or written here. A merchant's user sees notes about its own merchant's orders and
 wallets only.
@@ -17,6 +17,7 @@ from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.console.request import Connection, ConsoleRequest
 from merchant_wallet.merchants.own_addresses import list_wallets
 from merchant_wallet.reporting import deposits, figures, orders, sub_users
+from merchant_wallet.reporting.lookalikes import Known, Lookalike, NewAddress, find_lookalikes
 from merchant_wallet.reporting.orders import AddressHistory, OrderLine
 from merchant_wallet.reporting.paging import fetch
 from merchant_wallet.web.languages import N_
@@ -33,6 +34,12 @@ OF_SUB_USER: Final = N_("Wallet of sub-user {name}")
 OF_MERCHANT: Final = N_("Our own deposit address")
 LARGE: Final = N_("{times} times the usual amount")
 SAME_DAY: Final = N_("{count} orders to it today")
+LIKE: Final[Mapping[Known, str]] = {
+    Known.PAID: N_("Looks like {ends}, paid {count} times, but is another"),
+    Known.ALLOWED: N_("Looks like {ends} of the allow-list, but is another"),
+    Known.OURS: N_("Looks like {ends}, an address of ours, but is another"),
+}
+"""A look-alike address in words."""
 
 
 class OrderNote(msgspec.Struct, frozen=True):
@@ -44,7 +51,10 @@ class OrderNote(msgspec.Struct, frozen=True):
 
 
 class NotedOrder(msgspec.Struct, frozen=True):
-    """An order with what is known of its address. `paid` counts payments to it."""
+    """An order with what is known of its address. `paid` counts payments to it.
+
+    `lookalikes` are the known addresses that it looks like.
+    """
 
     order: OrderLine
     paid: int
@@ -54,6 +64,7 @@ class NotedOrder(msgspec.Struct, frozen=True):
     others: int
     is_complete: bool
     notes: tuple[OrderNote, ...]
+    lookalikes: tuple[Lookalike, ...] = ()
 
 
 class UsualAmount(msgspec.Struct, frozen=True):
@@ -70,12 +81,15 @@ class UsualAmount(msgspec.Struct, frozen=True):
 
 
 class _Known(NamedTuple):
-    """What was read about all orders together: what merchants usually pay, and whose the addresses are."""
+    """What was read about all orders together: what merchants usually pay, whose the addresses are, and what
+    they look like.
+    """
 
     usual: Mapping[int, UsualAmount]
     histories: Mapping[str, AddressHistory]
     wallets: frozenset[bytes]
     owners: Mapping[bytes, int]
+    lookalikes: Mapping[NewAddress, Sequence[Lookalike]]
 
 
 async def add_notes(
@@ -101,6 +115,7 @@ async def _read(request: ConsoleRequest, conn: Connection, lines: Sequence[Order
         await orders.show_addresses(request.cells, addresses, request.merchant_id, since_ms=today * DAY_MS),
         await list_wallets(conn),
         {bytes(row["address"]): row["merchant_id"] for row in rows},
+        await find_lookalikes(conn, request.cells, map(_name_address, lines), request.merchant_id),
     )
 
 
@@ -109,7 +124,8 @@ async def _add_notes(
 ) -> NotedOrder:
     history = known.histories[order.address]
     paid = [one for one in history.sums if one.status == PAID]
-    notes = [*await _note_owner(request, conn, order, known)]
+    lookalikes = tuple(known.lookalikes.get(_name_address(order), ()))
+    notes = [*map(note_lookalike, lookalikes), *await _note_owner(request, conn, order, known)]
     if not paid:
         notes.append(OrderNote("warn", NEW_ADDRESS))
     if (times := known.usual[order.merchant_id].times(order.amount_units)) >= LARGE_TIMES:
@@ -125,7 +141,17 @@ async def _add_notes(
         others=_count_others(history, order),
         is_complete=history.is_complete,
         notes=tuple(notes),
+        lookalikes=lookalikes,
     )
+
+
+def note_lookalike(lookalike: Lookalike) -> OrderNote:
+    """The note of an address that looks like a known one."""
+    return OrderNote("bad", LIKE[lookalike.known], {"ends": lookalike.ends, "count": lookalike.paid})
+
+
+def _name_address(order: OrderLine) -> NewAddress:
+    return NewAddress(order.merchant_id, order.address)
 
 
 def _count_others(history: AddressHistory, order: OrderLine) -> int:

@@ -21,6 +21,7 @@ from merchant_wallet.console import flash
 from merchant_wallet.console.form_state import EMPTY_FORM, FormState, refill
 from merchant_wallet.console.merchant_keys import NEW_KEY, NEW_SECRET, show_new_secret
 from merchant_wallet.console.operators import show_password
+from merchant_wallet.console.order_notes import OrderNote, note_lookalike
 from merchant_wallet.console.proposal_forms import (
     PROPOSALS,
     REASON,
@@ -37,6 +38,7 @@ from merchant_wallet.operators import access, records
 from merchant_wallet.operators.records import NewOperator
 from merchant_wallet.operators.roles import Operator, Right, list_roles, may
 from merchant_wallet.reporting import merchants
+from merchant_wallet.reporting.lookalikes import find_lookalikes, list_new_addresses
 from merchant_wallet.reporting.paging import split_page
 from merchant_wallet.web.languages import N_
 from merchant_wallet.web.proposal_rights import RIGHTS, list_acceptable_kinds
@@ -173,7 +175,18 @@ async def _show(
         names=await read_merchant_names(conn, [found]),
         waiting=await _list_next(request, conn, found),
         outcome=describe_outcome(request, found),
+        lookalikes=await _list_lookalikes(request, conn, found),
     )
+
+
+async def _list_lookalikes(
+    request: ConsoleRequest, conn: Connection, found: ProposedChange
+) -> list[tuple[str, OrderNote, str]]:
+    """Each new address of an open proposal that looks like a known one: it, the note, and the known one."""
+    if not found.is_open(request.at_ms):
+        return []
+    alike = await find_lookalikes(conn, request.cells, list_new_addresses(found), request.merchant_id)
+    return [(new.address, note_lookalike(one), one.address) for new, ones in alike.items() for one in ones]
 
 
 async def _list_next(

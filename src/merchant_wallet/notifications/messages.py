@@ -1,8 +1,9 @@
 """The texts of messages: a mail and a webhook. Pure.
 
 Rules:
-- A mail has the kinds of items, how many, since when, and links. It has no amount, no name, no address and no
-  id: mail servers keep copies, and a preview shows on a locked telephone. The links name only the message.
+- A mail has the kinds of items, how many, since when, and links. It warns of a look-alike address. It has no
+  amount, no name, no address and no id: mail servers keep copies, and a preview shows on a locked telephone.
+  The links name only the message.
 - A webhook is signed, and goes over TLS to a machine that the operator runs. It has the sentence of the inbox
   too, which may name an order, a chain and people. It has no amount either.
 - Both have an id that stays the same when a message is sent again, so a receiver can drop the second one.
@@ -23,6 +24,7 @@ from merchant_wallet.callbacks.payloads import Payload
 from merchant_wallet.notifications.contacts import SECRET_PREFIX, find_zone
 from merchant_wallet.notifications.outbox import Message
 from merchant_wallet.notifications.planning import Line
+from merchant_wallet.reporting.inbox_lists import ALIKE
 from merchant_wallet.web.actors import name_actors
 from merchant_wallet.web.inbox_sources import BY_KIND
 from merchant_wallet.web.languages import N_, Language, translate
@@ -39,6 +41,7 @@ ONE_WAITS: Final = N_("One thing waits for you")
 SOME_WAIT: Final = N_("{count} things wait for you")
 SUBJECT: Final = N_("{waits}: {kinds}")
 ESCALATED: Final = N_("Nobody has acted yet")
+LOOKALIKE: Final = N_("An address looks like a known one: compare it whole")
 SINCE: Final = N_("since {moment}")
 AND_MORE: Final = N_("And {count} more.")
 ALL_OF_IT: Final = N_("Everything that waits:")
@@ -106,6 +109,7 @@ def _write_items(message: Message, site: Site, language: Language, zone: str) ->
         moment = datetime.fromtimestamp(line.since_ms / 1000, UTC).astimezone(find_zone(zone))
         since = translate(language, SINCE, moment=f"{moment:%Y-%m-%d %H:%M %Z}")
         told = f" · {translate(language, ESCALATED)}" if line.is_escalated else ""
+        told += f" · {translate(language, LOOKALIKE)}" if line.form == ALIKE else ""
         written += [f"{translate(language, _title_of(line.kind))} · {since}{told}"]
         written += [f"  {_link(site, message, number)}", ""]
     if hidden := len(message.body.lines) - len(shown) + message.body.more:

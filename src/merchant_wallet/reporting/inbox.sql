@@ -11,7 +11,7 @@ merchant_id <> all (array(select merchant_id from book where not is_open))
 -- name: list_unapproved
 -- The orders that have waited for approval longest.
 select w.merchant_id, m.name as merchant_name, w.order_id, w.mc_order_id, w.chain, w.amount as amount_units, w.created_ms,
-       w.deadline_ms, w.first_approved_by
+       w.deadline_ms, w.first_approved_by, w.address
   from (select * from withdrawal
          where status = 0 and approved_ms is null and {open_books} order by created_ms, order_id limit %(limit)s::int) w
   join merchant m on m.merchant_id = w.merchant_id
@@ -20,7 +20,7 @@ select w.merchant_id, m.name as merchant_name, w.order_id, w.mc_order_id, w.chai
 -- name: list_unapproved_of_merchant
 -- The same of one merchant, among its oldest pending orders of each chain.
 select w.merchant_id, m.name as merchant_name, w.order_id, w.mc_order_id, w.chain, w.amount as amount_units, w.created_ms,
-       w.deadline_ms, w.first_approved_by
+       w.deadline_ms, w.first_approved_by, w.address
   from unnest(chain_codes()) c (chain)
  cross join lateral (
        select * from withdrawal

@@ -13,10 +13,12 @@ from merchant_wallet.approvals import changes, proposals
 from merchant_wallet.approvals.changes import ProposedChange
 from merchant_wallet.base.currencies import USDT
 from merchant_wallet.base.db import Queries
+from merchant_wallet.base.lookalikes import show_ends
 from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.merchants import staff_secrets
 from merchant_wallet.operators.roles import Right
 from merchant_wallet.reporting.inbox import MAX_ITEMS, Asked, Item
+from merchant_wallet.reporting.lookalikes import NewAddress, find_lookalikes
 from merchant_wallet.reporting.paging import Row, fetch
 from merchant_wallet.reporting.payout_blockers import FROZEN, ROLLBACK, STOP, WALLET, list_blockers
 
@@ -26,6 +28,8 @@ MAX_COUNTED: Final = 1_000
 MAX_COMPARISONS: Final = 1_000
 """The last sound comparison is searched among so many."""
 FAILED: Final = "failed"
+ALIKE: Final = "alike"
+"""An order whose recipient looks like a known address and is another one."""
 AGAIN: Final = "again"
 NAMED: Final = ("funds", "fuel", "deprecated")
 """Obstacles that have a text of their own: somebody must fill the hot wallet, or name the new token."""
@@ -49,6 +53,9 @@ FAILURES_MS: Final = DAY_MS
 async def list_approvals(asked: Asked) -> list[Item]:
     """Orders that wait for approval. Who gave the first of two approvals can't give the second."""
     name = "list_unapproved" if asked.merchant_id is None else "list_unapproved_of_merchant"
+    rows = await _ask_cells(asked, name)
+    new = {row["order_id"]: NewAddress(row["merchant_id"], row["address"]) for row in rows}
+    lookalikes = await find_lookalikes(asked.home, asked.cells, new.values(), asked.merchant_id)
     return [
         _item(
             row,
@@ -57,12 +64,20 @@ async def list_approvals(asked: Asked) -> list[Item]:
             order=row["mc_order_id"],
             order_id=row["order_id"],
             chain=row["chain"],
-            form="second" if row["first_approved_by"] else "",
+            form=_name_approval(row, is_alike=new[row["order_id"]] in lookalikes),
+            ends=show_ends(row["address"]),
             done_by=(row["first_approved_by"],) if row["first_approved_by"] else (),
             until_ms=row["deadline_ms"],
         )
-        for row in await _ask_cells(asked, name)
+        for row in rows
     ]
+
+
+def _name_approval(row: Row, *, is_alike: bool) -> str:
+    """The form of an order that waits for approval."""
+    if is_alike:
+        return ALIKE
+    return "second" if row["first_approved_by"] else ""
 
 
 async def list_frozen(asked: Asked) -> list[Item]:

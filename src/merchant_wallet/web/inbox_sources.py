@@ -148,6 +148,9 @@ SOURCES: Final[tuple[Source, ...]] = (
         {
             "": N_("Withdrawal {order} on {chain} waits for approval"),
             "second": N_("Withdrawal {order} on {chain} waits for the second approval"),
+            inbox_lists.ALIKE: N_(
+                "Withdrawal {order} on {chain} waits for approval. Its address looks like another one: {ends}"
+            ),
         },
         "/console/withdrawals/{order_id}",
         Right.APPROVE_WITHDRAWAL,

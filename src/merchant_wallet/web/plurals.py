@@ -72,6 +72,9 @@ ONE: Final[Mapping[str, One]] = {
     "The token on {chain} is replaced by another contract, and {count} orders wait: {why}": One(
         "count", "The token on {chain} is replaced by another contract, and {count} order waits: {why}"
     ),
+    "Looks like {ends}, paid {count} times, but is another": One(
+        "count", "Looks like {ends}, paid once, but is another"
+    ),
     "{count} callbacks were given up": One("count", "{count} callback was given up"),
     "{count} sign-ins failed within a day: {subject}": One(
         "count", "{count} sign-in failed within a day: {subject}"
