@@ -123,10 +123,13 @@ class EvmNode(ABC):
         """Set the coins of an address. Raises NodeError if the node can't."""
 
     @abstractmethod
-    def send_as(self, sender: bytes, to: bytes | None, call_data: bytes) -> str:
-        """Put a transaction of an address into the mempool, before all that waits. Returns its hash.
+    def send_as(
+        self, sender: bytes, to: bytes | None, call_data: bytes, *, tip_wei: int | None = None
+    ) -> str:
+        """Put a transaction of an address into the mempool. Returns its hash.
 
-        An address without coins gets some for the fee. Raises NodeError if the node can't sign for it.
+        It offers more than the service does, or this tip. An address without coins gets some for the fee.
+        Raises NodeError if the node can't sign for it.
         """
 
     def forget(self, tx_hash: str) -> None:
@@ -237,7 +240,9 @@ class EvmDevnet(EvmNode):
         """See `EvmNode`. Unlike a real node, anvil then drops what offers less."""
         self.ask("anvil_setNextBlockBaseFeePerGas", hex(wei))
 
-    def send_as(self, sender: bytes, to: bytes | None, call_data: bytes) -> str:
+    def send_as(
+        self, sender: bytes, to: bytes | None, call_data: bytes, *, tip_wei: int | None = None
+    ) -> str:
         """See `EvmNode`. The transaction is unsigned."""
         self.ask("anvil_impersonateAccount", _hex(sender))
         if int(self.ask("eth_getBalance", _hex(sender), "latest"), 16) == 0:
@@ -245,6 +250,8 @@ class EvmDevnet(EvmNode):
         call = {"from": _hex(sender), "data": _hex(call_data), "gas": hex(3_000_000)}
         if to is not None:
             call["to"] = _hex(to)
+        if tip_wei is not None:
+            call |= {"maxPriorityFeePerGas": hex(tip_wei), "maxFeePerGas": hex(tip_wei + COIN // 10**6)}
         tx_hash: str = self.ask("eth_sendTransaction", call)
         return tx_hash
 

@@ -124,7 +124,9 @@ class GethNode(EvmNode):
             raise NodeError("geth takes no coins away")
         self._append([], [(address, missing_gwei)])
 
-    def send_as(self, sender: bytes, to: bytes | None, call_data: bytes) -> str:
+    def send_as(
+        self, sender: bytes, to: bytes | None, call_data: bytes, *, tip_wei: int | None = None
+    ) -> str:
         """See `EvmNode`. Raises NodeError for an address whose key is not here."""
         key = self._keys.get(sender)
         if key is None:
@@ -133,7 +135,8 @@ class GethNode(EvmNode):
             self.fund(sender)
         self._settle_pool()
         nonce = int(self.ask("eth_getTransactionCount", "0x" + sender.hex(), "pending"), 16)
-        tip_wei = 2 * max([GWEI // 2, *self._read_tips()])
+        if tip_wei is None:
+            tip_wei = 2 * max([GWEI // 2, *self._read_tips()])
         # The base fee may double.
         fee_wei = 2 * FIRST_BASE_FEE_WEI + tip_wei
         sent = {

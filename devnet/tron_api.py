@@ -8,7 +8,7 @@ import json
 import re
 import threading
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from http import HTTPStatus
@@ -340,7 +340,8 @@ class _Handler(BaseHTTPRequestHandler):
     disable_nagle_algorithm = True
 
     def handle(self) -> None:
-        with self.slots:
+        # A client that waited too long is gone.
+        with self.slots, suppress(ConnectionError):
             super().handle()
 
     def do_GET(self) -> None:

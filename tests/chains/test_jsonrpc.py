@@ -184,7 +184,7 @@ def test_a_node_that_hangs_takes_no_connection_from_the_others(evm_node: EvmDevn
     async def story(proxy: NodeProxy) -> None:
         proxy.fail(Silence())
         endpoints = Endpoints((proxy.url, evm_node.url))
-        most = CONNECTIONS.max_connections or 0
+        most = CONNECTIONS
         hanging = [asyncio.create_task(attempt(endpoints.post(0, question))) for _ in range(most)]
 
         async def all_hang() -> bool:

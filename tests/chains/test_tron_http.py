@@ -10,7 +10,8 @@ from devnet.tron_network import TronNetwork
 from tests.evm_nodes import run_tron_network
 
 from merchant_wallet.chains.protocol import ChainAway
-from merchant_wallet.chains.transport import NodeFailed
+from merchant_wallet.chains.transport import NodeFailed, ask_together
+from merchant_wallet.chains.tron.answers import Account
 from merchant_wallet.chains.tron.http import TronNode, TronNodes
 
 T = TypeVar("T")
@@ -132,3 +133,16 @@ def test_nobody_there_is_said_with_every_nodes_name(network: TronNetwork) -> Non
     assert "127.0.0.1:1" in str(away.value)
     assert "localhost:1" in str(away.value)
     assert "/one" not in str(away.value)
+
+
+def test_more_requests_at_once_than_a_node_serves_connections_are_all_answered(network: TronNetwork) -> None:
+    """java-tron serves 50 connections. A further one hangs."""
+
+    async def whole() -> list[Account]:
+        nodes = TronNodes([network.servers[0].wallet_url], timeout_s=20)
+        try:
+            return await ask_together(lambda number: nodes.all[0].account(bytes([number]) * 20), range(100))
+        finally:
+            await nodes.close()
+
+    assert asyncio.run(whole()) == [Account()] * 100

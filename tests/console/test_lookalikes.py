@@ -3,8 +3,8 @@
 import pytest
 from tests.console.conftest import People, read_text
 from tests.console.test_cold import COLD_PAGE, hot_wallet
-from tests.console.test_two_people import WHY, proposal_of, set_
 from tests.console.test_withdrawals import QUEUE, Till, till
+from tests.console.two_people import WHY, proposal_of, set_
 from tests.journeys.conftest import DAY_MS, Clock, Platform
 
 from merchant_wallet.base.addresses import to_eip55, to_tron

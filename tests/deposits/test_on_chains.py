@@ -40,7 +40,7 @@ async def rescan(scene: DepositScene, name: str, reader: Reader, after: int) -> 
 def go_ahead(evm: EvmScene) -> None:
     """The issuer's transaction with a log. Its high fee makes it the first of the next block."""
     call = evm.token.call_data("approve(address,uint256)", address("anna"), 7)
-    evm.node.send_as(evm.token.issuer, evm.token.address, call)
+    evm.node.send_as(evm.token.issuer, evm.token.address, call, tip_wei=100 * 10**9)
 
 
 def watch(scene: DepositScene, name: str, reader: Reader) -> Watcher:

@@ -32,7 +32,7 @@ ANSWER_BYTES: Final = 4 * 2**20
 LARGE_ANSWER_BYTES: Final = 64 * 2**20
 # Every payout sends several requests at once. With fewer kept connections new ones would be opened all the
 # time.
-CONNECTIONS: Final = httpx.Limits(max_connections=100, max_keepalive_connections=100)
+CONNECTIONS: Final = 100
 """To one node."""
 # A node that failed is asked last for this long, and one that was silent is left out. So a node that hangs
 # does not slow every request.
@@ -139,9 +139,15 @@ class Endpoints:
     """The configured nodes of one chain, numbered from 0 in the order of the setting."""
 
     def __init__(
-        self, nodes: Sequence[str | NodeAddress], *, timeout_s: float = TIMEOUT_S, slow_s: float = SLOW_S
+        self,
+        nodes: Sequence[str | NodeAddress],
+        *,
+        timeout_s: float = TIMEOUT_S,
+        slow_s: float = SLOW_S,
+        connections: int = CONNECTIONS,
     ) -> None:
-        """`nodes` are in the order of preference, as addresses or their texts.
+        """`nodes` are in the order of preference, as addresses or their texts. Each gets at most this many
+        connections.
 
         Raises ValueError if there is none or one is not http or https.
         """
@@ -154,6 +160,7 @@ class Endpoints:
         self._secrets = tuple(node.list_secrets() for node in self._nodes)
         self._timeout_s = timeout_s
         self._slow_s = slow_s
+        self._limits = httpx.Limits(max_connections=connections, max_keepalive_connections=connections)
         self._failed_s = [float("-inf")] * len(self._nodes)
         self._silent_s = list(self._failed_s)
         self._late_s = list(self._failed_s)
@@ -222,7 +229,7 @@ class Endpoints:
         if client is None:
             verify = self._trust() if self._nodes[node].is_encrypted else False
             client = httpx.AsyncClient(
-                trust_env=False, verify=verify, timeout=self._timeout_s, limits=CONNECTIONS
+                trust_env=False, verify=verify, timeout=self._timeout_s, limits=self._limits
             )
             self._clients[node] = client
         return client

@@ -49,6 +49,9 @@ _NO_SUCH_PATH: Final = (404, 405)
 _NO_CONSTANT_CALLS: Final = "does not support constant"
 NO_BANDWIDTH: Final = "BANDWITH_ERROR"
 """The account has neither bytes nor TRX for the transaction. The node spells it so."""
+# java-tron serves 50 connections (node.maxHttpConnectNumber), and further ones hang without an answer. The
+# payer and the watcher may both be busy.
+CONNECTIONS: Final = 25
 
 T = TypeVar("T")
 _Answer = TypeVar("_Answer")
@@ -242,7 +245,7 @@ class TronNodes:
         self, nodes: Sequence[str | NodeAddress], *, timeout_s: float = TIMEOUT_S, slow_s: float = SLOW_S
     ) -> None:
         """Raises ValueError without a node, or if a URL is not http or https."""
-        self._endpoints = Endpoints(nodes, timeout_s=timeout_s, slow_s=slow_s)
+        self._endpoints = Endpoints(nodes, timeout_s=timeout_s, slow_s=slow_s, connections=CONNECTIONS)
         self.all = tuple(TronNode(self._endpoints, number) for number in range(len(self._endpoints)))
         self.quorum = min(2, len(self.all))
 
