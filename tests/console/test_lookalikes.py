@@ -109,6 +109,8 @@ def test_proposals_that_add_a_look_alike_say_so(till: Till, people: People) -> N
     assert "Looks like 0x5290…9ee7, paid 2 times, but is another" in page
     assert "Looks like 0x8617…070d of the allow-list, but is another" in page
     assert page.count("Looks like") == 2
+    said = f"{ann.name} proposes an address that looks like another one: 0x"
+    assert read_text(bob.page(INBOX)).count(said) == 1
     [(evm,)] = till.platform.rows(
         "select evm_address from sub_user where merchant_id = %s", till.shop.merchant_id
     )

@@ -18,7 +18,7 @@ from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.merchants import staff_secrets
 from merchant_wallet.operators.roles import Right
 from merchant_wallet.reporting.inbox import MAX_ITEMS, Asked, Item
-from merchant_wallet.reporting.lookalikes import NewAddress, find_lookalikes
+from merchant_wallet.reporting.lookalikes import NewAddress, find_lookalikes, list_new_addresses
 from merchant_wallet.reporting.paging import Row, fetch
 from merchant_wallet.reporting.payout_blockers import FROZEN, ROLLBACK, STOP, WALLET, list_blockers
 
@@ -29,7 +29,7 @@ MAX_COMPARISONS: Final = 1_000
 """The last sound comparison is searched among so many."""
 FAILED: Final = "failed"
 ALIKE: Final = "alike"
-"""An order whose recipient looks like a known address and is another one."""
+"""An order or a proposal whose address looks like a known one and is another."""
 AGAIN: Final = "again"
 NAMED: Final = ("funds", "fuel", "deprecated")
 """Obstacles that have a text of their own: somebody must fill the hot wallet, or name the new token."""
@@ -198,12 +198,18 @@ def make_proposals(right_of: Callable[[str], Right | None]) -> Callable[[Asked],
 
     async def list_proposals(asked: Asked) -> list[Item]:
         found = await changes.list_open(asked.home, at_ms=asked.at_ms, limit=MAX_ITEMS + 1)
+        ends = await _find_alike(asked, found)
         return [
             Item(
                 str(one.proposal_no),
                 one.proposed_ms,
-                {"number": str(one.proposal_no), "subject": name_subject(one), "who": one.proposed_by},
-                form="" if right_of(one.kind) is None else one.kind,
+                {
+                    "number": str(one.proposal_no),
+                    "subject": name_subject(one),
+                    "who": one.proposed_by,
+                    "ends": ends.get(one.proposal_no, ""),
+                },
+                form=ALIKE if one.proposal_no in ends else one.kind if right_of(one.kind) else "",
                 merchant_id=one.merchant_id,
                 done_by=(one.proposed_by,),
                 right=right_of(one.kind),
@@ -213,6 +219,13 @@ def make_proposals(right_of: Callable[[str], Right | None]) -> Callable[[Asked],
         ]
 
     return list_proposals
+
+
+async def _find_alike(asked: Asked, found: Sequence[ProposedChange]) -> dict[int, str]:
+    """The proposals that add an address which looks like a known one, with the ends of that address."""
+    new = [(one.proposal_no, each) for one in found for each in list_new_addresses(one)]
+    lookalikes = await find_lookalikes(asked.home, asked.cells, [each for _, each in new], asked.merchant_id)
+    return {number: show_ends(each.address) for number, each in new if each in lookalikes}
 
 
 async def list_stops(asked: Asked) -> list[Item]:

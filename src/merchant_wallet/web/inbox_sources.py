@@ -31,6 +31,7 @@ from merchant_wallet.withdrawals import acts as payout_acts
 
 PROPOSED: Final[Mapping[str, str]] = {
     "": N_("{who} proposes a change of {subject}"),
+    inbox_lists.ALIKE: N_("{who} proposes an address that looks like another one: {ends}"),
     payout_acts.THAW: N_("{who} proposes to resume payouts on {subject}"),
     closing.CLOSE: N_("{who} proposes to close the month {subject}"),
     closing.RESTATE: N_("{who} proposes to restate the month {subject}"),
@@ -55,7 +56,9 @@ PROPOSED: Final[Mapping[str, str]] = {
     access.ENABLE: N_("{who} proposes to enable {subject} again"),
     access.SET_ROLE: N_("{who} proposes another role for {subject}"),
 }
-"""Each kind of proposal in words. The first is for a kind that this version does not know."""
+"""Each kind of proposal in words. The first is for a kind that this version does not know, the second for a
+look-alike address.
+"""
 
 SOURCES: Final[tuple[Source, ...]] = (
     Source(

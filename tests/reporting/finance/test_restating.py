@@ -52,6 +52,7 @@ async def test_a_wrong_month_is_restated_with_those_after_it_and_the_next_one_ca
     for month in (OCTOBER, NOVEMBER):
         assert await months.find_due(finance.scene.conn, at_ms) == month
         report = await months.prepare(finance.databases, month, at_ms + 2)
+        assert "another one than was signed" not in str(await finance.verify(NOVEMBER))
         assert (report.state, report.version, report.problem) == ("prepared", 2, None)
         assert await finance.verify(month) == []
         await finance.accept(await finance.propose(report), at_ms + 3)
@@ -161,6 +162,21 @@ async def test_a_month_is_not_signed_while_one_before_it_is_restated(finance: Fi
     await finance.accept(await finance.propose(report), november.prepared_ms + 6)
     assert await finance.sign(november.prepared_ms + 7) == ["2024-10", "2024-11"]
     assert await finance.verify(OCTOBER) == await finance.verify(NOVEMBER) == []
+
+
+async def test_a_month_that_was_signed_before_there_were_versions_verifies(finance: Finance) -> None:
+    await trade(finance.scene, await finance.scene.open_shop("Shop"))
+    await finance.go_to(NOVEMBER)
+    closed = await finance.close(OCTOBER)
+    manifest = msgspec.json.decode(closed.manifest or "")
+    for name in ("version", "supersedes", "reason"):
+        del manifest[name]
+    text = msgspec.json.encode(manifest).decode()
+    await finance.scene.conn.execute(
+        "update month_report set manifest = %s, signature = %s",
+        [text, finance.signer.sign_text(months.format_text_to_sign(text))],
+    )
+    assert await finance.verify(OCTOBER) == []
 
 
 CHANGES = (

@@ -79,7 +79,7 @@ async def _close(databases: Databases, month: Period, sign: Sign, issuer: str, n
     if problem is not None:
         await _withdraw_acceptance(home, report, problem, now_ms)
         return False
-    # The months before may have been restated meanwhile. From here on that waits, and takes this one, too.
+    # Restating an earlier month locks this one, too: it came before this, or takes this one with it.
     await fetch(home, QUERIES["lock_month"].text, {"month": month.name})
     if await _has_earlier_unsigned(home, month):
         return False

@@ -155,8 +155,8 @@ async def _check_chain(home: Connection, report: MonthReport, manifest: Manifest
     """Whether it follows the closed month and the version that it was signed after."""
     texts = []
     previous = await months.find_previous(home, report.month)
-    # The month before a superseded version may have been restated, too.
-    if not report.is_superseded and manifest.previous != (None if previous is None else previous.hex()):
+    # The month before a version that is replaced may be restated, too.
+    if report.restate_ms is None and manifest.previous != (None if previous is None else previous.hex()):
         texts.append("the closed month before it is another one than was signed")
     former = [one for one in await months.list_superseded(home, report.month) if one.version < report.version]
     replaced = (former[0].digest.hex(), former[0].restate_reason) if former else (None, None)
