@@ -31,7 +31,7 @@ from merchant_wallet.base.config import load_settings
 from merchant_wallet.base.settings import Settings
 from merchant_wallet.book.commands import CreateWithdrawal
 from merchant_wallet.book.state import DAY_MS
-from merchant_wallet.chains.keys.keystore import store_key
+from merchant_wallet.chains.keys.keystore import SEED, store_key
 from merchant_wallet.processes.nodes import check_chains, open_chains
 from merchant_wallet.processes.payout_workers import NODE_CLAIM_MS
 from merchant_wallet.processes.signers import find_keys_folder, open_signer
@@ -120,9 +120,9 @@ def make_settings(data: Path, told: dict[str, Any]) -> Settings:
     limits = {"WALLET_SIGNER_HOUR_LIMIT": "1000000000"}
     secret = {"WALLET_DATA": str(data), "WALLET_KEYSTORE_PASSPHRASE": PASSPHRASE}
     settings = load_settings({**told["settings"], **limits, **secret})
-    for chain in CHAINS:
-        key = bytes.fromhex(told["walletKey"])
-        store_key(find_keys_folder(settings), chain, key, PASSPHRASE, cost=QUICK_SCRYPT)
+    key = bytes.fromhex(told["walletKey"])
+    for name in (*CHAINS, SEED):
+        store_key(find_keys_folder(settings), name, key, PASSPHRASE, cost=QUICK_SCRYPT)
     return settings
 
 

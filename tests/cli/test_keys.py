@@ -154,6 +154,21 @@ def test_an_import_says_whether_nodes_show_code_at_the_wallet(safe: Wallet) -> N
             assert "no node says" not in told
 
 
+def test_the_wallet_of_a_key_without_a_seed_is_taken_by_a_person_alone(safe: Wallet) -> None:
+    safe.run("keys", "import", "ERC20", stdin=KEY.hex())
+    safe.variables["WALLET_ERC20_RPC"] = "http://127.0.0.1:1"
+    [told] = [one for one in safe.ask("doctor", status=1)["checks"] if one["name"] == "keys"]
+    for said in ("these chains pay nothing", KEY_ADDRESS, "wallets take"):
+        assert said in told["text"]
+    assert "no key for TRC20" in safe.refuse("wallets", "take", "TRC20", "--reason", "ours")
+    [taken] = safe.ask("wallets", "take", "ERC20", "--reason", "from the safe")["wallets"]
+    assert (taken["chainType"], taken["address"]) == ("ERC20", KEY_ADDRESS)
+    [(after,)] = safe.read("select after from audit_entry where action = 'wallet.take'")
+    assert after == {"address": KEY_ADDRESS, "reason": "from the safe"}
+    [told] = [one for one in safe.ask("doctor", status=1)["checks"] if one["name"] == "keys"]
+    assert f"the hot wallets are {KEY_ADDRESS};" in told["text"]
+
+
 def test_a_key_is_brought_in_before_the_database_has_its_tables(safe: Wallet) -> None:
     safe.tamper("drop table audit_entry cascade")
     told = safe.run("keys", "import", "ERC20", stdin=KEY.hex()).stderr

@@ -45,7 +45,7 @@ SOURCE: Final = "127.0.0.1"
 READERS: Final = frozenset({"web/own_audit.py", "reporting/platform_status.py", "audit/records.py"})
 """Files that name acts to read their entries."""
 MORE: Final = (
-    *("cold.sign", "sweep.run", "merchant.keep_copy"),
+    *("cold.sign", "sweep.run", "merchant.keep_copy", "wallet.take"),
     # Only the console asks a worker for these. At the terminal the same changes nothing.
     *("sweep.plan", "reconcile.run"),
 )
@@ -65,7 +65,7 @@ ONE_DOOR: Final = {
     " operator.confirm_email operator.end_session operator.escalation operator.notifications"
     " operator.renew_codes operator.sign_in operator.sign_out",
     "wallet page": "sub_user.set_pin sub_user.change_pin",
-    "workers": "wallet.take withdrawal.end_lost",
+    "workers": "withdrawal.end_lost",
     "nobody": "operator.sign_in_failed sub_user.pin_failed",
 }
 """The other acts, by their only door. Failures are counted, and written later."""

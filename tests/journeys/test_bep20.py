@@ -30,7 +30,7 @@ from merchant_wallet.base.config import load_settings
 from merchant_wallet.book.nonce_partitions import ensure_nonce_partitions
 from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.chains.evm.chain import EvmChain
-from merchant_wallet.chains.keys.keystore import store_key
+from merchant_wallet.chains.keys.keystore import SEED, store_key
 from merchant_wallet.cli.program import app
 from merchant_wallet.custody.balances import CustodyReader
 from merchant_wallet.deposits.watcher import Watcher
@@ -151,9 +151,9 @@ def test_a_withdrawal_is_paid_exactly_by_the_worker_with_the_key_of_its_family(
         "WALLET_MASTER_KEY": "11" * 32,
         "WALLET_KEYSTORE_PASSPHRASE": PASSPHRASE,
     }
-    store_key(
-        find_keys_folder(load_settings(environment)), ERC20, HOT_KEY.secret, PASSPHRASE, cost=QUICK_COST
-    )
+    folder = find_keys_folder(load_settings(environment))
+    for name in (ERC20, SEED):
+        store_key(folder, name, HOT_KEY.secret, PASSPHRASE, cost=QUICK_COST)
     wallet = address_of(HOT_KEY)
     side.node.fund(wallet, ETHER)
     send(side, wallet, 1000 * COIN, ALMOST_A_UNIT)

@@ -16,7 +16,7 @@ from merchant_wallet.audit.records import Author
 from merchant_wallet.base import db
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.config import load_settings
-from merchant_wallet.chains.keys.keystore import store_key
+from merchant_wallet.chains.keys.keystore import SEED, store_key
 from merchant_wallet.processes.act_performers import make_performers
 from merchant_wallet.processes.base import make_base
 from merchant_wallet.processes.signers import find_keys_folder
@@ -118,6 +118,6 @@ def test_what_people_ask_for_is_done_on_real_chains(database_url: str, tmp_path:
             "WALLET_TRC20_COIN_PRICE": "0.25",
         }
         folder = find_keys_folder(load_settings(environment))
-        for chain in ("ERC20", "TRC20"):
-            store_key(folder, chain, HOT_KEY.secret, PASSPHRASE, cost=QUICK_COST)
+        for name in ("ERC20", "TRC20", SEED):
+            store_key(folder, name, HOT_KEY.secret, PASSPHRASE, cost=QUICK_COST)
         asyncio.run(scenario(environment))

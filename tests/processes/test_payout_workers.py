@@ -19,7 +19,7 @@ from merchant_wallet.base.config import ConfigError, load_settings
 from merchant_wallet.base.workers import WorkerConnection
 from merchant_wallet.book.nonce_partitions import ensure_nonce_partitions
 from merchant_wallet.book.state import DAY_MS
-from merchant_wallet.chains.keys.keystore import store_key
+from merchant_wallet.chains.keys.keystore import SEED, store_key
 from merchant_wallet.processes.base import make_base, make_writer
 from merchant_wallet.processes.payout_workers import PayoutWorkers, enter_wallets, open_payout_workers
 from merchant_wallet.processes.signers import find_keys_folder
@@ -95,8 +95,8 @@ def test_settings_and_a_keystore_are_all_it_takes_to_pay_on_both_chains(
             "WALLET_KEYSTORE_PASSPHRASE": PASSPHRASE,
         }
         folder = find_keys_folder(load_settings(environment))
-        for chain in ("ERC20", "TRC20"):
-            store_key(folder, chain, HOT_KEY.secret, PASSPHRASE, cost=QUICK_COST)
+        for name in ("ERC20", "TRC20", SEED):
+            store_key(folder, name, HOT_KEY.secret, PASSPHRASE, cost=QUICK_COST)
 
         async def scenario(shop: Shop) -> None:
             shop.clock.now_ms = now_ms()

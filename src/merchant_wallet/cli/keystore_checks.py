@@ -21,7 +21,7 @@ async def check_keys(conn: Any, settings: "Settings") -> Finding:
     from merchant_wallet.base.config import ConfigError
     from merchant_wallet.chains.signer import SignerAway
     from merchant_wallet.merchants import own_addresses, xpub_pool
-    from merchant_wallet.processes.key_checks import find_key_faults
+    from merchant_wallet.processes.key_checks import find_barred, find_key_faults
     from merchant_wallet.processes.signers import open_signer
 
     if settings.sandbox:
@@ -29,10 +29,13 @@ async def check_keys(conn: Any, settings: "Settings") -> Finding:
     try:
         signer = open_signer(settings)
         wallets, faults = await signer.wallets(), await find_key_faults(conn, signer)
+        barred = await find_barred(conn, signer, settings.open_chains)
     except (ConfigError, SignerAway) as error:
         return Finding("keys", str(error), "start the signer, or correct its settings")
     if faults:
         return Finding("keys", f"nothing is paid: {' '.join(faults)}", ADVICE)
+    if barred:
+        return Finding("keys", f"these chains pay nothing: {' '.join(barred)}", ADVICE)
     if strangers := await xpub_pool.find_merchants_without_account(conn):
         text = f"merchants were created in the sandbox and have sandbox addresses: {strangers}"
         return Finding("keys", text, "use a new database for real money, and create them again there")

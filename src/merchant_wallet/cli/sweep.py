@@ -214,7 +214,7 @@ async def _sweep(session: Session, chain: str | None, *, again: bool, once: bool
     from merchant_wallet.base import db
     from merchant_wallet.custody.sweeps import store
     from merchant_wallet.observability import logs
-    from merchant_wallet.processes.key_checks import find_key_faults
+    from merchant_wallet.processes.key_checks import find_sweep_faults
     from merchant_wallet.processes.signers import open_signer
     from merchant_wallet.processes.sweeps import enter_wallets, open_sweep_worker
 
@@ -224,7 +224,7 @@ async def _sweep(session: Session, chain: str | None, *, again: bool, once: bool
     # Log lines must not mix with the answer.
     logs.set_up("warning", session.settings.log_format)
     signer = open_signer(session.settings)
-    if faults := await find_key_faults(session.conn, signer, chosen):
+    if faults := await find_sweep_faults(session.conn, signer, chosen):
         raise Failure(f"Nothing is swept. {' '.join(faults)}")
     worker = await open_sweep_worker(session.settings, partial(db.connect, session.url), signer)
     try:

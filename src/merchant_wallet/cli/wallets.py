@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, Final
 import typer
 
 from merchant_wallet.cli import terminal
-from merchant_wallet.cli.failures import Failure
+from merchant_wallet.cli.failures import CANNOT_RUN, Failure
 from merchant_wallet.cli.options import (
+    AuditReasonOption,
     ChainArgument,
     DataOption,
     JsonOption,
@@ -122,6 +123,50 @@ def thaw(
         print_proposed(proposed, as_json)
         return
     terminal.print_list(document, "wallets", WALLET_COLUMNS, as_json)
+
+
+@app.command()
+def take(
+    chain: ChainArgument, reason: AuditReasonOption, data: DataOption = None, as_json: JsonOption = False
+) -> None:
+    """Make the wallet of the key here the chain's hot wallet, when you know that it is yours.
+
+    Only a keystore without a seed needs this: nothing shows whose its keys are. With the seed of this
+    database the workers take the wallet themselves. The wallet stays an address of yours for ever.
+
+    \b
+    Example:
+      merchant-wallet wallets take ERC20 --reason "the key that was imported from the safe today"
+    """
+
+    async def act(session: Session) -> dict[str, Any]:
+        from merchant_wallet.base.clock import now_ms
+        from merchant_wallet.base.config import ConfigError
+        from merchant_wallet.chains.signer import SignerAway
+        from merchant_wallet.cli.second_person import describe_reason
+        from merchant_wallet.processes.key_checks import find_key_faults
+        from merchant_wallet.processes.signers import open_signer
+        from merchant_wallet.withdrawals.hot_wallet_store import WalletMoved, open_wallet
+
+        if session.settings.sandbox:
+            raise Failure("The sandbox has no keys.")
+        try:
+            signer = open_signer(session.settings)
+            wallets, faults = await signer.wallets(), await find_key_faults(session.conn, signer)
+        except (ConfigError, SignerAway) as error:
+            raise Failure(str(error), CANNOT_RUN) from None
+        if chain not in wallets:
+            raise Failure(f"The signer has no key for {chain}.")
+        if faults:
+            raise Failure(" ".join(faults))
+        author = session.author(describe_reason(reason))
+        try:
+            await open_wallet(session.conn, chain, wallets[chain], now_ms(), author=author)
+        except WalletMoved as moved:
+            raise Failure(f"Not taken: {moved}.") from None
+        return await _read(session)
+
+    terminal.print_list(run(data, act), "wallets", WALLET_COLUMNS, as_json)
 
 
 async def _read(session: Session) -> dict[str, Any]:

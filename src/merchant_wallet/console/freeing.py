@@ -136,6 +136,11 @@ OBSTACLES: Final[Mapping[str, Way]] = {
         who=SERVER,
         href=f"{SAFETY}#workers",
     ),
+    "key": Way(
+        N_("Bring the keystore of this database back, or take the wallet if you know that it is yours."),
+        who=SERVER,
+        command="merchant-wallet wallets take {chain}",
+    ),
     "limit": Way(
         N_("The signer refused it. Make sure on the chain that nothing was paid, then let it sign again."),
         who=SERVER,

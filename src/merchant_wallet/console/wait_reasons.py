@@ -42,6 +42,7 @@ OBSTACLES: Final[Mapping[str, str]] = {
     "node": N_("No node of {chain} gives a reliable answer"),
     "stale": N_("The figures of the hot wallet on {chain} are too old"),
     "clock": N_("The figures of the hot wallet on {chain} come from a clock that is ahead"),
+    "key": N_("The key here is not that of the hot wallet on {chain}"),
     "limit": N_("The signer's limit on {chain} is reached"),
     "lapsed": N_("Signed transfers on {chain} came to nothing"),
     "stuck": N_("The transfer on {chain} is stuck and can't be replaced"),

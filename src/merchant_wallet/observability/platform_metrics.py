@@ -135,8 +135,8 @@ MONEY: Final = (
         "wallet_obstacles",
         ("chain", "kind"),
         "Payouts that wait, by the kind of their obstacle: `funds`, `fuel`, `fee`, `token_fee`, `paused`, "
-        "`deprecated`, `wallet`, `node`, `limit`, `stale`, `clock`, `stopped`, `lapsed`, `stuck`, `alert`, "
-        "`fault`, `screening`, `screening_away`, `payout_rule`, `payout_hours`",
+        "`deprecated`, `wallet`, `node`, `limit`, `stale`, `clock`, `key`, `stopped`, `lapsed`, `stuck`, "
+        "`alert`, `fault`, `screening`, `screening_away`, `payout_rule`, `payout_hours`",
     ),
     Metric(
         "wallet_obstacle_oldest_seconds",

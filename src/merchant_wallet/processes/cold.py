@@ -14,16 +14,23 @@ from merchant_wallet.withdrawals.hot_wallet import HotWallet
 
 
 def open_cold_worker(
-    connect: Connect, chains: Mapping[str, Chain], *, clock: Callable[[], int] = now_ms
+    connect: Connect,
+    chains: Mapping[str, Chain],
+    *,
+    clock: Callable[[], int] = now_ms,
+    may_take_wallets: bool = True,
 ) -> ColdWorker:
     """The worker for these chains, which stay the caller's."""
-    sides = {name: open_side(name, chain, clock) for name, chain in chains.items()}
+    sides = {
+        name: open_side(name, chain, clock, may_take_wallet=may_take_wallets)
+        for name, chain in chains.items()
+    }
     return ColdWorker(connect, sides, clock=clock)
 
 
-def open_side(name: str, chain: Chain, clock: Callable[[], int]) -> HotSide:
+def open_side(name: str, chain: Chain, clock: Callable[[], int], *, may_take_wallet: bool = True) -> HotSide:
     """One chain with its hot wallet. A sandbox chain knows nothing that is signed elsewhere."""
-    hot_wallet = HotWallet(name, chain, clock)
+    hot_wallet = HotWallet(name, chain, clock, may_take=may_take_wallet)
 
     async def refresh(connection: AsyncConnection) -> None:
         await hot_wallet.open(connection)

@@ -1,8 +1,9 @@
 """The payout workers: payer, nonce gaps, lost payouts, sweeps, and cold money.
 
 Rules:
-- Payouts begin only after a check that the keys fit the database. Until then orders wait, each check logs
-  what is wrong, and the other workers run.
+- Payouts begin only after a check that the keystore's seed is the database's. Until then orders wait, each
+  check logs what is wrong, and the other workers run.
+- A key without a seed that is not the known hot wallet's stops the payouts of its chain alone.
 - A node is used only after a check that its chain id, token and clock fit the settings. It is checked again
   from time to time. The other nodes, and the other chains, go on. If no node of a chain fits, its orders
   say so.
@@ -27,7 +28,7 @@ from merchant_wallet.custody.network_fees import NetworkFeeWorker
 from merchant_wallet.custody.sweeps.worker import SweepWorker
 from merchant_wallet.processes.base import Base
 from merchant_wallet.processes.cold import open_cold_worker
-from merchant_wallet.processes.key_checks import find_key_faults
+from merchant_wallet.processes.key_checks import find_key_faults, has_seed
 from merchant_wallet.processes.nodes import list_deep_finality, make_sweepers, open_chains
 from merchant_wallet.processes.signer_metrics import CountingSigner
 from merchant_wallet.processes.signers import open_signer
@@ -166,7 +167,7 @@ async def open_payout_workers(
 ) -> PayoutWorkers:
     """The payout workers of the settings' chains. Raises ConfigError, KeystoreError, SignerAway."""
     settings = base.settings
-    grace_ms, sweeps, signer = settings.gap_fill_s * 1000, None, None
+    grace_ms, sweeps, signer, may_take = settings.gap_fill_s * 1000, None, None, True
     find_refund_rest: FindRefundRest | None = None
     if settings.sandbox:
         # A live service does not load test mode.
@@ -177,7 +178,7 @@ async def open_payout_workers(
         check, admit_nodes, close_chains, claim_ms = None, None, None, CLAIM_MS
     else:
         signer = known_signer = CountingSigner(open_signer(settings))
-        real = await open_chains(settings, signer)
+        real, may_take = await open_chains(settings, signer), await has_seed(signer)
         for sentence in list_deep_finality(settings):
             log.warning("finality needs an archive node", why=sentence)
         # Sending gas for sweeps uses nonces of the hot wallet. Later payouts wait for these nonces.
@@ -189,7 +190,7 @@ async def open_payout_workers(
             # A keystore that is not this database's must not even make its wallet known.
             if wrong := await find_key_faults(home, known_signer):
                 return wrong
-            await enter_wallets(home, real)
+            await enter_wallets(home, real, may_take=may_take)
             return []
 
         async def admit_nodes() -> Mapping[str, Admission]:
@@ -213,11 +214,12 @@ async def open_payout_workers(
             tracing=tracing,
             find_refund_rest=find_refund_rest,
             screen_order=screen_order,
+            may_take_wallets=may_take,
         )
 
     gaps = NonceGapWorker(connect, chains, grace_ms=grace_ms)
     payer = make_payer(DEFAULT_CELL_ID, None)
-    cold = open_cold_worker(connect, chains)
+    cold = open_cold_worker(connect, chains, may_take_wallets=may_take)
     fees = None if sweeps is None else NetworkFeeWorker(connect, sweeps.sweepers)
     lost = LostPayoutWorker(connect, chains)
     return PayoutWorkers(
@@ -225,7 +227,9 @@ async def open_payout_workers(
     )
 
 
-async def enter_wallets(connection: AsyncConnection, chains: Mapping[str, Chain]) -> None:
+async def enter_wallets(
+    connection: AsyncConnection, chains: Mapping[str, Chain], *, may_take: bool = True
+) -> None:
     """Store the hot wallets before the first order.
 
     Then no withdrawal may go to them, reconciliation counts them, and operators see them. If a new hot wallet
@@ -233,9 +237,9 @@ async def enter_wallets(connection: AsyncConnection, chains: Mapping[str, Chain]
     """
     for name, chain in chains.items():
         try:
-            await open_wallet(connection, name, chain.wallet, now_ms())
+            await open_wallet(connection, name, chain.wallet, now_ms(), may_take=may_take)
         except WalletMoved as moved:
-            log.error("the hot wallet can't take over yet", chain=name, reason=str(moved))
+            log.error("the hot wallet can't take over", chain=name, reason=str(moved))
 
 
 def open_sandbox(base: Base, worker_connection: WorkerConnection) -> dict[str, Chain]:

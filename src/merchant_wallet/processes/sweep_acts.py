@@ -39,7 +39,7 @@ from merchant_wallet.custody.sweeps.survey import survey
 from merchant_wallet.custody.sweeps.worker import SweepsFailed, SweepWorker
 from merchant_wallet.processes.base import Base
 from merchant_wallet.processes.cell_connections import CellAway, CellConnections
-from merchant_wallet.processes.key_checks import find_key_faults
+from merchant_wallet.processes.key_checks import find_sweep_faults
 from merchant_wallet.processes.signers import open_signer
 from merchant_wallet.processes.sweeps import (
     enter_wallets,
@@ -82,7 +82,7 @@ class SweepActs:
         try:
             signer = open_signer(self._base.settings)
             async with await self._connect() as home:
-                faults = await find_key_faults(home, signer, [chain])
+                faults = await find_sweep_faults(home, signer, [chain])
             if faults:
                 raise ActFailed(" ".join(faults))
             worker = await open_sweep_worker(self._base.settings, self._connect, signer)

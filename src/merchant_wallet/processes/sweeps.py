@@ -47,7 +47,7 @@ async def open_sweep_worker(settings: Settings, connect: Connect, signer: Signer
 async def enter_wallets(home: AsyncConnection, sweepers: Mapping[str, Sweeper]) -> list[str]:
     """Make the wallets that are swept to known, as the payers do: before them, a chain may have none.
 
-    To be called after `find_key_faults`. Returns why a wallet can't be the hot wallet.
+    To be called after `find_sweep_faults`. Returns why a wallet can't be the hot wallet.
     """
     try:
         for chain, sweeper in sweepers.items():

@@ -4,6 +4,7 @@ Rules:
 - The balance from the chain is stored with the number of payouts that had ended before the request. So no
   unit is reserved twice, even if the answer is old.
 - If a stranger has used nonces of the wallet, it is frozen.
+- A key that has no seed beside it pays only if its wallet is the known one.
 """
 
 from collections.abc import Callable
@@ -24,12 +25,13 @@ log = structlog.get_logger(__name__)
 
 
 class HotWallet:
-    """The hot wallet of one chain."""
+    """The hot wallet of one chain. `may_take`: the key here may become the chain's hot wallet."""
 
-    def __init__(self, name: str, chain: Chain, clock: Callable[[], int]) -> None:
+    def __init__(self, name: str, chain: Chain, clock: Callable[[], int], *, may_take: bool = True) -> None:
         self.name = name
         self.chain = chain
         self._clock = clock
+        self._may_take = may_take
         self._is_open = False
 
     async def open(self, connection: AsyncConnection) -> None:
@@ -38,7 +40,9 @@ class HotWallet:
         Raises `hot_wallet_store.WalletMoved`.
         """
         if not self._is_open:
-            await hot_wallet_store.open_wallet(connection, self.name, self.chain.wallet, self._clock())
+            await hot_wallet_store.open_wallet(
+                connection, self.name, self.chain.wallet, self._clock(), may_take=self._may_take
+            )
             self._is_open = True
 
     async def reserve(self, connection: AsyncConnection, claim: Claim, transfer: Transfer) -> Reservation:

@@ -2,6 +2,7 @@
 
 Rules:
 - A chain has one hot wallet at a time. Another replaces it only if no payout of it is open.
+- A worker takes a wallet only with a seed that shows whose it is. Otherwise a person does (`wallets take`).
 - A frozen wallet signs nothing until an operator thaws it.
 - All functions raise `psycopg.Error`. Times are milliseconds.
 """
@@ -12,7 +13,7 @@ from typing import Final, NamedTuple
 import msgspec
 from psycopg import AsyncConnection
 
-from merchant_wallet.audit import records as audit
+from merchant_wallet.audit.records import Author
 from merchant_wallet.base.addresses import format_address
 from merchant_wallet.base.counted import count_of
 from merchant_wallet.base.db import Queries
@@ -28,8 +29,14 @@ TAKE: Final = "wallet.take"
 """The audit log's action when a chain gets another hot wallet."""
 
 
+NO_SEED: Final = (
+    "The keystore has no seed, which would show that the wallet is ours: copy seed.json of this database's"
+    " keystore into it, or run `merchant-wallet wallets take` if you know that it is."
+)
+
+
 class WalletMoved(Exception):
-    """The key here belongs to another wallet than the chain's hot wallet. The text names both."""
+    """The key here is not that of the chain's hot wallet. The text names both."""
 
 
 class KnownNonce(NamedTuple):
@@ -68,16 +75,34 @@ def has_moved(chain: str, wallet: bytes) -> WalletMoved:
     return WalletMoved(f"the hot wallet of {chain} is not {format_address(chain, wallet)} any more")
 
 
-async def open_wallet(connection: AsyncConnection, chain: str, wallet: bytes, now_ms: int) -> None:
+def describe_other(chain: str, wallet: bytes, known: bytes | None, why: str) -> str:
+    """That the key here is not the known hot wallet's, and why that stays so. Pure."""
+    here, hot = format_address(chain, wallet), "not known" if known is None else format_address(chain, known)
+    return f"The hot wallet of {chain} is {hot}, and the key here is that of {here}. {why}"
+
+
+async def open_wallet(
+    connection: AsyncConnection,
+    chain: str,
+    wallet: bytes,
+    now_ms: int,
+    *,
+    may_take: bool = True,
+    author: Author | None = None,
+) -> None:
     """Make a wallet the chain's hot wallet, and record that. It is an address of ours from then on.
 
-    Raises WalletMoved while payouts of another one are open, and if it is a cold wallet or a deposit address.
+    Without an `author` a worker does it. Raises WalletMoved if it is another one and may not be taken, while
+    payouts of another one are open, and if it is a cold wallet or a deposit address.
     """
     values = {"chain": chain, "wallet": wallet, "now_ms": now_ms}
     async with connection.transaction():
         before = await _find(connection, chain)
         if before is not None and before.address == wallet:
             return
+        if not may_take:
+            known = None if before is None else before.address
+            raise WalletMoved(describe_other(chain, wallet, known, NO_SEED))
         # A reservation and the registration of a cold wallet lock the row, too. The next statements see what
         # they have committed.
         await connection.execute(TEXTS["lock_frozen"], values)
@@ -87,15 +112,12 @@ async def open_wallet(connection: AsyncConnection, chain: str, wallet: bytes, no
             here = format_address(chain, wallet)
             raise WalletMoved(f"the key here is that of {here}, a {own} of the platform: use another key")
         if await (await connection.execute(TEXTS["open_wallet"], values)).fetchone():
-            await audit.append(
+            await (author or Author(ACTOR, ACTOR, now_ms)).record(
                 connection,
-                actor=ACTOR,
-                action=TAKE,
-                subject=f"chain {chain}",
+                TAKE,
+                f"chain {chain}",
                 before=None if before is None else {"address": format_address(chain, before.address)},
                 after={"address": format_address(chain, wallet)},
-                source=ACTOR,
-                at_ms=now_ms,
             )
             return
     found = await read_address(connection, chain)

@@ -40,6 +40,7 @@ from merchant_wallet.withdrawals import payouts
 from merchant_wallet.withdrawals.attempt import Attempt, Book, FindRefundRest, ScreenOrder
 from merchant_wallet.withdrawals.chain_timeout import ChainWithTimeout
 from merchant_wallet.withdrawals.hot_wallet import HotWallet
+from merchant_wallet.withdrawals.hot_wallet_store import WalletMoved
 from merchant_wallet.withdrawals.payment import Waits
 from merchant_wallet.withdrawals.payouts import Claim, ClaimLost, OrderKey
 
@@ -78,7 +79,7 @@ class Payer:
     `connect` connects to home, `connect_cell` to the cell; without it the cell is home's own.
     `chains` has one `Chain` per chain name. With `hold_refunds` a failed order keeps its hold. An order whose
     transfers expire is signed again until it has `max_builds` transfers. `find_refund_rest` is the sandbox's.
-    `screen_order` screens an order before anything is signed.
+    `screen_order` screens an order before anything is signed. `may_take_wallets` as in HotWallet.
     Set `wake` to make it look at the queue at once.
     """
 
@@ -99,6 +100,7 @@ class Payer:
         tracing: Tracing | None = None,
         find_refund_rest: FindRefundRest | None = None,
         screen_order: ScreenOrder | None = None,
+        may_take_wallets: bool = True,
     ) -> None:
         self.wake = asyncio.Event()
         self._cell_id = cell_id
@@ -109,7 +111,8 @@ class Payer:
             partial(_make_connections, connect, connect_cell), max_concurrent, is_usable=_is_always_usable
         )
         hot_wallets = {
-            chain: HotWallet(chain, ChainWithTimeout(chain, chains[chain]), clock) for chain in chains
+            name: HotWallet(name, ChainWithTimeout(name, chain), clock, may_take=may_take_wallets)
+            for name, chain in chains.items()
         }
         self._attempt = partial(
             Attempt,
@@ -231,9 +234,15 @@ class Payer:
         except Exception as error:
             failures = claim.failures + 1
             log_failure(log, "payout attempt failed", error, fence=claim.fence, failures=failures)
-            kind = "node" if isinstance(error, OF_NODES) else "fault"
-            obstacle = Obstacle(kind, describe_error(error)[:MAX_CAUSE])
+            obstacle = Obstacle(_name_kind(error), describe_error(error)[:MAX_CAUSE])
             return Waits(int(1000 * compute_retry_pause_s(failures - 1)), obstacle), failures
+
+
+def _name_kind(error: Exception) -> str:
+    """The kind of the obstacle that an error is."""
+    if isinstance(error, WalletMoved):
+        return "key"
+    return "node" if isinstance(error, OF_NODES) else "fault"
 
 
 async def _make_connections(connect: Connect, connect_cell: Connect | None) -> Connections:
