@@ -170,7 +170,7 @@ def show(tx_hash: TransactionArgument, data: DataOption = None, as_json: JsonOpt
 
 @app.command()
 def chains(data: DataOption = None, as_json: JsonOption = False) -> None:
-    """Show how far each chain was read, and what stops the reading of one, since `movedMs`.
+    """Show how far each chain was read and when that was, and what stops the reading of one.
 
     \b
     Example:
