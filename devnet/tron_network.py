@@ -11,7 +11,7 @@ from coincurve import PrivateKey
 from devnet.evm_node import EvmDevnet
 from devnet.fake_tron import CHAIN_ID, SOLID_LAG, FakeTron, selector_of
 from devnet.programs import FOLDER
-from devnet.tron_api import TronServer
+from devnet.tron_api import SOLID, TronServer
 from devnet.tron_evm import Evm
 from devnet.tron_json import describe_contract
 from merchant_wallet.base.addresses import keccak256
@@ -59,6 +59,11 @@ class TronNetwork:
     def height(self) -> int:
         """The newest block's number."""
         return self.fake.head.number
+
+    def url_of(self, side: str) -> str:
+        """The port of the first node that serves `wallet` or `walletsolidity`."""
+        server = self.servers[0]
+        return server.solid_url if side == SOLID else server.wallet_url
 
     def mine(self, count: int = 1, interval_ms: int = 3_000) -> None:
         """See `FakeTron.mine`."""

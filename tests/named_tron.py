@@ -50,6 +50,10 @@ class NamedTron(TronNetwork):
         """The last four bytes of the first block's id."""
         return int(self.ask("/walletsolidity/getblock", id_or_num="0")["blockID"][-8:], 16)
 
+    def url_of(self, side: str) -> str:
+        """See `TronNetwork.url_of`."""
+        return URLS[0]
+
     def height(self) -> int:
         """The newest block's number."""
         return self._number("wallet")

@@ -1,11 +1,12 @@
 """The fake TRON node answers in the forms of a real one, with its refusals, and charges what it charges.
 
-`tron_forms.toml` has what a real node answered. The story uses HTTP alone.
+`tron_forms.toml` has what a real node answered. Real nodes that are named are compared with it too.
 """
 
 import re
 import tomllib
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ from coincurve import PrivateKey
 from devnet.tron_network import TronNetwork, address_of
 from tests.chains.tron_scene import RECIPIENT, WALLET_UNITS, key_of
 from tests.evm_nodes import run_tron_network
+from tests.named_tron import NamedTron
+from tests.node_kinds import NAMED
 from tests.rows import each_row
 
 from merchant_wallet.base.addresses import to_tron
@@ -96,9 +99,7 @@ class Client:
         self._http.close()
 
     def ask(self, path: str, **question: Any) -> Any:
-        side = path.split("/")[1]
-        server = self._network.servers[0]
-        url = server.solid_url if side == "walletsolidity" else server.wallet_url
+        url = self._network.url_of(path.split("/")[1])
         return self._http.post(url + path, json=question).json()
 
     def call(self, function: str, words: bytes, *, contract: bytes | None = None, solid: bool = False) -> Any:
@@ -143,8 +144,8 @@ class Client:
 
 
 @pytest.fixture
-def network() -> Iterator[TronNetwork]:
-    with run_tron_network(solid_lag=3) as made:
+def network(tron_kind: str) -> Iterator[TronNetwork]:
+    with closing(NamedTron()) if tron_kind == NAMED else run_tron_network(solid_lag=3) as made:
         for key, units, sun in ((PAYER, WALLET_UNITS, 10**9), (POOR, 0, 6_000_000)):
             made.fund(address_of(key), units=units, sun=sun)
         made.settle()
@@ -162,6 +163,7 @@ def expect(name: str, answer: Any) -> None:
     assert find_differences(RECORDED[name], answer) == [], name
 
 
+@pytest.mark.each_node
 def test_blocks_calls_and_accounts_have_the_forms_of_a_real_node(
     network: TronNetwork, client: Client
 ) -> None:
@@ -199,6 +201,7 @@ def test_blocks_calls_and_accounts_have_the_forms_of_a_real_node(
     assert bad == {"Error": RECORDED["errors"]["no_txid"]}
 
 
+@pytest.mark.each_node
 def test_a_node_refuses_what_a_real_one_refuses_in_its_words(network: TronNetwork, client: Client) -> None:
     expired, forged = client.sign(PAYER, lifetime_ms=-1), client.sign(PAYER, signer=STRANGER)
     right = PAYER.sign_recoverable(compute_signing_hash(parse_envelope(forged)[0]), hasher=None)

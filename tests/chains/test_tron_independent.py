@@ -12,6 +12,7 @@ from devnet.programs import FOLDER, find_node, install
 from devnet.tron_network import address_of
 from tests.chains.tron_scene import RECIPIENT, key_of
 from tests.evm_nodes import run_tron_network
+from tests.named_tron import RUN
 
 from merchant_wallet.base.addresses import to_tron
 from merchant_wallet.chains.evm.transactions import encode_transfer_call
@@ -188,4 +189,4 @@ def test_tronweb_works_with_the_double_as_with_a_node(seen: dict[str, Any]) -> N
 
 
 def test_the_secret_of_these_tests_is_nobodys() -> None:
-    assert KEY.secret == hashlib.sha256(b"a key that tronweb gets too").digest()
+    assert KEY.secret == hashlib.sha256(f"a key that tronweb gets too{RUN}".encode()).digest()
