@@ -175,7 +175,7 @@ class TronApi:
     # -- broadcasts
 
     def _do_broadcasthex(self, question: dict[str, Any], is_solid: bool) -> Answer:
-        raw, signatures = _read_envelope(question["transaction"])
+        raw, signatures = read_envelope(question["transaction"])
         answer = {"result": True, "code": "SUCCESS", "txid": txid_of(raw), "message": "", "transaction": "{}"}
         try:
             answer["transaction"] = json.dumps(to_json(read_transaction(raw), is_visible=True)["raw_data"])
@@ -380,22 +380,6 @@ class _Handler(BaseHTTPRequestHandler):
 
 def _no_call(code: str, text: str) -> Answer:
     return {"result": {"code": code, "message": text.encode().hex()}}
-
-
-def _read_envelope(text: str) -> tuple[bytes, list[bytes]]:
-    """Raises ValueError with a node's words for what is no transaction at all."""
-    try:
-        envelope = bytes.fromhex(text)
-    except ValueError:
-        kind, what = "org.bouncycastle.util.encoders.DecoderException", "exception decoding Hex string"
-        raise ValueError(f"class {kind} : {what}: invalid characters encountered in Hex string") from None
-    try:
-        return read_envelope(envelope)
-    except Refused:
-        kind, what = "com.google.protobuf.InvalidProtocolBufferException", "While parsing a protocol message"
-        raise ValueError(
-            f"class {kind} : {what}, the input ended unexpectedly in the middle of a field."
-        ) from None
 
 
 def _address(text: str) -> bytes:

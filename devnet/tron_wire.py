@@ -93,14 +93,22 @@ def read_transaction(raw: bytes, signature: bytes = b"") -> WireTransaction:
         raise Refused("CONTRACT_VALIDATE_ERROR", f"not a transaction: {error}") from error
 
 
-def read_envelope(raw: bytes) -> tuple[bytes, list[bytes]]:
-    """The raw data and the signatures of a whole transaction. Raises Refused."""
+def read_envelope(text: str) -> tuple[bytes, list[bytes]]:
+    """The raw data and the signatures of a whole transaction in hex. Raises ValueError in a node's words."""
     try:
-        fields = read_message(raw)
+        envelope = bytes.fromhex(text)
+    except ValueError:
+        kind, what = "org.bouncycastle.util.encoders.DecoderException", "exception decoding Hex string"
+        raise ValueError(f"class {kind} : {what}: invalid characters encountered in Hex string") from None
+    try:
+        fields = read_message(envelope)
         signatures = [one for one in fields.get(2, []) if isinstance(one, bytes)]
         return _bytes(fields, 1), signatures
-    except (IndexError, ValueError) as error:
-        raise Refused("OTHER_ERROR", f"not a transaction: {error}") from error
+    except (IndexError, ValueError):
+        kind, what = "com.google.protobuf.InvalidProtocolBufferException", "While parsing a protocol message"
+        raise ValueError(
+            f"class {kind} : {what}, the input ended unexpectedly in the middle of a field."
+        ) from None
 
 
 def signer_of(raw: bytes, signature: bytes) -> bytes:
