@@ -53,6 +53,7 @@ OTHER = [
     ("Nethermind", -32010, "FeeTooLow, MaxFeePerGas too low"),
     ("Besu", -32009, "Gas price below configured minimum gas price"),
     ("nobody", -32603, "die Transaktion ist dem Knoten bekannt"),
+    ("nobody", -32601, "unknown transaction type"),
 ]
 
 
@@ -161,9 +162,18 @@ def test_the_wallet_needs_coin_for_all_that_is_on_its_way(evm: EvmScene) -> None
         evm.node.fund(WALLET, 2 * cost_wei - 1)
         assert await kind_of(build_beside(chain, 1, first)) == "fuel"
         assert await kind_of(build_beside(chain, 1, None)) == "fuel"
+        # Coin that is gone only after signing shows when what is refused is to be replaced.
+        evm.node.forget(first.tx_hash)
+        evm.node.fund(WALLET, cost_wei - 1)
+        assert await is_refused(chain, first)
+        assert (
+            await kind_of(chain.build(msgspec.structs.replace(payout(), is_refused=True), [first])) == "fuel"
+        )
+        evm.node.fund(WALLET, 2 * cost_wei)
+        await chain.broadcast(first.raw)
         # Once it is in a block, the balance is without its cost.
         evm.node.mine()
-        evm.node.fund(WALLET, 2 * cost_wei - 1)
+        evm.node.fund(WALLET, cost_wei)
         await build_beside(chain, 1, first)
 
     play(evm, 1, story)

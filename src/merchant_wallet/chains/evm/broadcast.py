@@ -22,7 +22,7 @@ LEARNED_S: Final = 3_600.0
 
 # Texts of geth, Nethermind, Erigon, Besu, anvil and hardhat for a known transaction or a used nonce.
 _KNOWN: Final = re.compile(
-    "already ?known|known ?transaction|already imported|same hash|old ?nonce|nonce (is )?too low",
+    r"\b(already ?known|known transaction|already imported|same hash|old ?nonce|nonce (is )?too low)\b",
     re.IGNORECASE,
 )
 # geth: "transaction gas price below minimum: gas tip cap 1, minimum needed 1000000000".
