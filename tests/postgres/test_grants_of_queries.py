@@ -163,7 +163,7 @@ NOT_RUN: Final[Mapping[Side, Mapping[str, str]]] = {
         "reporting/finance/months.sql": """
             put_month put_books withdraw_acceptance close_month keep_superseded keep_superseded_books
             delete_books begin_version""",
-        "approvals/acts/asked.sql": "lapse claim keep lock_claim give_back finish",
+        "approvals/acts/asked.sql": "lapse claim keep give_back finish",
         "approvals/acts/reports.sql": "store drop_others",
         "api/request_log/request_log.sql": "delete_old_usage delete_old_minutes",
         "audit/failures.sql": "note_logged drop_old drop_old_seen",

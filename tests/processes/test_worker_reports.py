@@ -12,7 +12,7 @@ from merchant_wallet.approvals.acts import reports
 from merchant_wallet.approvals.acts.reports import Report, list_reports
 from merchant_wallet.base import db
 from merchant_wallet.base.config import load_settings
-from merchant_wallet.chains.keys.keystore import store_key
+from merchant_wallet.chains.keys.keystore import SEED, store_key
 from merchant_wallet.processes.signers import find_keys_folder
 from merchant_wallet.processes.worker_reports import WorkerReporter
 
@@ -42,8 +42,8 @@ def test_nodes_signer_and_wallets_are_reported_with_what_is_wrong(database_url: 
         second = first.replace("127.0.0.1", "localhost")
         environment["WALLET_ERC20_RPC"] = f"{first},{second},http://127.0.0.1:1/v3/a-secret-key"
         folder = find_keys_folder(load_settings(environment))
-        for chain in ("ERC20", "TRC20"):
-            store_key(folder, chain, HOT_KEY.secret, PASSPHRASE, cost=QUICK_COST)
+        for what, secret in (("ERC20", HOT_KEY.secret), ("TRC20", HOT_KEY.secret), (SEED, bytes(64))):
+            store_key(folder, what, secret, PASSPHRASE, cost=QUICK_COST)
         found = asyncio.run(scenario(environment))
     by_thing = {(one.topic, one.subject): one.report for one in found}
     assert {one.reported_ms for one in found} == {7_000}

@@ -4,7 +4,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
 
-from merchant_wallet.chains.issuer import describe_successor
 from merchant_wallet.cli import terminal
 from merchant_wallet.cli.failures import REFUSED, Failure
 from merchant_wallet.cli.options import (
@@ -139,6 +138,8 @@ def _print_tables(document: dict[str, Any]) -> None:
         terminal.print_table(("chainType", "address", "holds", "should"), strays)
     custody = document["custody"]
     terminal.print_answer({name: custody[name] for name in ("held", "owed", "shortage")}, False)
+    from merchant_wallet.chains.issuer import describe_successor
+
     for each in document["chains"]:
         if "cause" in each:
             terminal.note(f"{each['chainType']} could not be compared: {each['cause']}")

@@ -17,7 +17,7 @@ select %(merchant_id)s::bigint, %(at_ms)s::bigint, %(key_no)s::int, person_of(%(
     on conflict do nothing;
 
 -- name: note_lost
--- Home may have lost who made a secret of these merchants, so everyone waits. No key has the number 0.
+-- Home may have lost who made a secret of these merchants, so everyone waits.
 insert into staff_secret (merchant_id, made_ms, key_no, person, eligible_ms)
 select merchant_id, %(at_ms)s::bigint, 0, %(everyone)s::text, %(at_ms)s::bigint + %(wait_ms)s::bigint
   from merchant where merchant_id = any (%(merchant_ids)s::bigint[])

@@ -180,7 +180,7 @@ async def open_payout_workers(
         signer = known_signer = CountingSigner(open_signer(settings))
         real, may_take = await open_chains(settings, signer), await has_seed(signer)
         for sentence in list_deep_finality(settings):
-            log.warning("finality needs an archive node", why=sentence)
+            log.warning("finality needs an archive node", wrong=sentence)
         # Sending gas for sweeps uses nonces of the hot wallet. Later payouts wait for these nonces.
         sweeps = SweepWorker(connect, make_sweepers(real, signer))
         chains, claim_ms = real, NODE_CLAIM_MS

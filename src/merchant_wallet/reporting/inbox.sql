@@ -167,8 +167,9 @@ select f.merchant_id, f.subject, f.day, f.failures, coalesce(s.failures, 0) as s
 
 -- name: list_staff_secrets
 -- Secrets of a merchant, and access to it, that the platform's people made since a time: each once, though two people make it.
+-- A row of everybody is no secret (`staff_secrets`).
 select key_no, made_ms from staff_secret
- where merchant_id = %(merchant_id)s::bigint and made_ms >= %(since_ms)s::bigint and key_no > 0
+ where merchant_id = %(merchant_id)s::bigint and made_ms >= %(since_ms)s::bigint and person <> '*'
  group by key_no, made_ms order by made_ms, key_no limit %(limit)s::int;
 
 -- name: list_unreached

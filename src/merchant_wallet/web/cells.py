@@ -4,7 +4,8 @@ Rules:
 - In the default cell a page uses its connection to home. So with one cell nothing is different.
 - A page uses at most one connection to each cell, and gives all of them back at its end.
 - People take turns for the connections to a cell as they do for those to home (`base.fair_places`). A page
-  waits while it holds its connection to home. What holds a connection to a cell must not wait for a second one.
+  waits while it holds its connection to home. What holds a connection to a cell must not wait for a second
+  one.
 - A cell that fails, or is silent for too long, counts as away for all pages at once. A connection in the
   background finds out when it is back, so no page waits for it.
 - A silent connection is shut down. To cancel its statement would wait for the silent server too.
