@@ -1,10 +1,12 @@
 """`doctor`: each fault is found and named, and the line says what to do."""
 
 import asyncio
+import json
 from typing import Any
 
 import pytest
 from devnet.chains import run_devnet
+from tests.chains.http_front import front_of
 from tests.cli.conftest import Wallet
 from tests.roles import as_web
 
@@ -126,6 +128,13 @@ def test_a_wrong_setting_is_the_only_thing_looked_at(wallet: Wallet) -> None:
     assert "WALLET_PORT" in checks["configuration"]["text"]
 
 
+def refuse_constant_calls(path: str, headers: dict[str, str]) -> tuple[int, bytes] | None:
+    """As a java-tron without constant calls answers."""
+    text = b"this node does not support constant".hex()
+    answer = {"result": {"code": "CONTRACT_VALIDATE_ERROR", "message": text}}
+    return (200, json.dumps(answer).encode()) if path.endswith("/triggerconstantcontract") else None
+
+
 def test_real_chains_are_asked_whether_they_fit_the_settings(wallet: Wallet) -> None:
     wallet.open_merchant()
     wallet.credit("Shop", "USDT", "1")
@@ -143,6 +152,13 @@ def test_real_chains_are_asked_whether_they_fit_the_settings(wallet: Wallet) -> 
         wallet.variables["WALLET_TRC20_RPC"] = one_side
         hint = examine(wallet, 1)["chains"]["hint"]
         assert hint == "TRC20, node 127.0.0.1:9: /wallet/getblock: connection refused"
+        with front_of(devnet.settings["WALLET_TRC20_RPC"].split(",")[0], refuse_constant_calls) as port:
+            wallet.variables["WALLET_TRC20_RPC"] = (
+                f"{devnet.settings['WALLET_TRC20_RPC']}, http://127.0.0.1:{port}"
+            )
+            hint = examine(wallet, 1)["chains"]["hint"]
+        assert hint.startswith(f"TRC20, node 127.0.0.1:{port}: could not call decimals()")
+        assert "set vm.supportConstant in java-tron" in hint
         wallet.variables |= devnet.settings
         wallet.tamper("insert into hot_wallet (chain, address) values ('ERC20', %(empty)s)", empty=b"e" * 20)
         gas = examine(wallet, 1)

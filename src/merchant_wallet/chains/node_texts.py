@@ -17,6 +17,8 @@ MAX_SHOWN: Final = 200
 """Characters of a node's own text."""
 HIDDEN: Final = "***"
 _READ_BYTES: Final = 65_536
+_SEARCHED: Final = 4_096
+"""Characters that markup is taken out of: the time of that grows with their square."""
 _INVISIBLE: Final = re.compile(r"<!--.*?-->|<(script|style)\b.*?</\1\s*>", re.DOTALL | re.IGNORECASE)
 _TAG: Final = re.compile(r"<[!/?a-z][^>]*>", re.IGNORECASE)
 _UNPRINTABLE: Final = re.compile(r"[^!-~]+")
@@ -24,16 +26,20 @@ _UNPRINTABLE: Final = re.compile(r"[^!-~]+")
 
 def show_text(text: str, secrets: Sequence[str] = ()) -> str:
     """A node's text as it may be shown."""
-    line = _UNPRINTABLE.sub(" ", text).strip()
-    if secrets:
-        line = re.sub("|".join(map(re.escape, secrets)), HIDDEN, line, flags=re.IGNORECASE)
-    return line[:MAX_SHOWN]
+    return _UNPRINTABLE.sub(" ", _hide(text, secrets)).strip()[:MAX_SHOWN]
 
 
 def show_body(body: bytes, secrets: Sequence[str] = ()) -> str:
     """The first words of an answer that is not what was asked for."""
-    text = body[:_READ_BYTES].decode(errors="replace")
-    return show_text(_TAG.sub(" ", _INVISIBLE.sub(" ", text)), secrets)
+    # Keys are hidden before the text is cut, so that no part of one is left.
+    text = _hide(body[:_READ_BYTES].decode(errors="replace"), secrets)[:_SEARCHED]
+    return show_text(_TAG.sub(" ", _INVISIBLE.sub(" ", text)))
+
+
+def _hide(text: str, secrets: Sequence[str]) -> str:
+    if not secrets:
+        return text
+    return re.sub("|".join(map(re.escape, secrets)), HIDDEN, text, flags=re.IGNORECASE)
 
 
 def describe_failure(error: Exception, timeout_s: float) -> str:

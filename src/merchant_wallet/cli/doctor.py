@@ -280,8 +280,8 @@ async def _check_nodes(settings: Settings) -> Finding:
     readers = open_chain_readers(settings)
     try:
         wrong = await check_chains(readers)
-        statuses = [(chain, each) for chain in readers for each in await readers[chain].look_at_nodes()]
         replaced = {} if wrong else await find_successors(readers)
+        hints = [hint for chain in readers for hint in await _list_node_faults(chain, readers[chain])]
     finally:
         for reader in readers.values():
             await reader.close()
@@ -292,10 +292,18 @@ async def _check_nodes(settings: Settings) -> Finding:
         text = "; ".join(f"{chain}: {describe_successor(name)}" for chain, name in replaced.items())
         return Finding("chains", text, REPLACED_ADVICE)
     text = f"chain id, token and clock of {' and '.join(readers)} fit the settings"
-    hints = [f"{chain}, node {each.failure}" for chain, each in statuses if each.failure]
-    if any(each.head is not None and each.final is None for _, each in statuses):
-        hints.append("docs/chains.md says what a node without a final block lacks")
     return Finding("chains", text, hint="; ".join(hints) or None)
+
+
+async def _list_node_faults(chain: str, reader: Any) -> list[str]:
+    """What is wrong with single nodes of a chain, though others suffice."""
+    faulty = [each for each in await reader.look_at_nodes() if each.failure]
+    known = tuple(f"{each.name}: " for each in faulty)
+    failures = [each.failure for each in faulty]
+    failures += [text for text in await reader.list_failures() if not text.startswith(known)]
+    lacks = any(each.head is not None and each.final is None for each in faulty)
+    advice = ["docs/chains.md says what a node without a final block lacks"] if lacks else []
+    return [f"{chain}, node {failure}" for failure in failures] + advice
 
 
 async def _check_nonces(conn: Any) -> Finding:

@@ -271,6 +271,11 @@ class EvmChain:
         """Use exactly the nodes that fit the rules. Whether deposits can be read from them is not asked."""
         return await self.nodes.admit(lambda node: self._check_node(node, clock_ms))
 
+    async def list_failures(self) -> list[str]:
+        """Why nodes could not be checked, also if enough others could."""
+        answers = await self.nodes.every(lambda node: self._check_node(node, system_clock.now_ms))
+        return [str(answer) for answer in answers if isinstance(answer, Exception)]
+
     async def look_at_nodes(self) -> list[NodeStatus]:
         """How each node is (see `node_status`)."""
         names = [node.name for node in self.nodes.each]

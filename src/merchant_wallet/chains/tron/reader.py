@@ -147,6 +147,11 @@ class TronReader:
         """Use exactly the nodes that fit the rules."""
         return await self.nodes.admit(lambda node: self._check_node(node, now_ms()))
 
+    async def list_failures(self) -> list[str]:
+        """Why nodes could not be checked, also if enough others could."""
+        answers = await self.nodes.every(lambda node: self._check_node(node, clock.now_ms()))
+        return [str(answer) for answer in answers if isinstance(answer, NodeFailed)]
+
     async def look_at_nodes(self) -> list[NodeStatus]:
         """How each node is (see `node_status`)."""
         names = [node.name for node in self.nodes.all]
