@@ -136,12 +136,11 @@ class TronChain(TronReader):
                 answer = await node.broadcast(raw)
                 if answer.result:
                     return
+                codes.add(answer.code)
+                said.append(f"{node.name}: {node.show(f'{answer.code} {answer.message}')}")
                 is_known |= answer.code == DUPLICATE or await node.knows(txid_of(raw_data))
             except NodeFailed as failure:
                 said.append(str(failure))
-                continue
-            codes.add(answer.code)
-            said.append(f"{node.name}: {node.show(f'{answer.code} {answer.message}')}")
         if is_known:
             return
         if NO_BANDWIDTH in codes or (codes and await self._lacks_coin(parse_raw(raw_data))):
