@@ -13,6 +13,7 @@ Rules:
 
 import asyncio
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Final
 
 import msgspec
@@ -77,7 +78,7 @@ async def require_coin(
 
     `pending`: see `protocol.Payout`. What is not signed yet counts like this one. Raises Blocked, ChainAway.
     """
-    others = [None if raw is None else parse_signed(raw)[0] for raw in pending]
+    others = [None if raw is None else _read(raw) for raw in pending]
     is_short = conditions.held_wei < _sum_most(others, cost_wei)
     if others and (is_short or conditions.has_code):
         # Some of them may be in blocks already, and the balance is without their cost.
@@ -107,6 +108,13 @@ async def require_state(nodes: EvmNodes, rules: EvmRules, away: ChainAway) -> No
             f"archive node ({away})"
         )
         raise Blocked(Obstacle("node", text)) from away
+
+
+@lru_cache(maxsize=4096)
+def _read(raw: bytes) -> EvmTransaction:
+    """Every signature asks for the same pending bytes, hundreds of them on a busy day."""
+    transaction, _ = parse_signed(raw)
+    return transaction
 
 
 def _sum_most(others: Sequence[EvmTransaction | None], cost_wei: int) -> int:

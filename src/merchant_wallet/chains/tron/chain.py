@@ -14,6 +14,7 @@ Rules:
 import asyncio
 import hashlib
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Final
 
 from merchant_wallet.base.chains import TRC20
@@ -353,7 +354,9 @@ def _list_unexpired(pending: Sequence[bytes | None], now_ms: int) -> list[bytes 
     return [raw for raw in pending if raw is None or _read(raw).expiration_ms > now_ms]
 
 
+@lru_cache(maxsize=4096)
 def _read(raw: bytes) -> TronTransaction:
+    """Every signature asks for the same pending bytes, hundreds of them on a busy day."""
     return parse_raw(parse_foreign_envelope(raw)[0])
 
 
