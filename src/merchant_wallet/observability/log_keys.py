@@ -39,8 +39,8 @@ blocks_left books cell_id certain channel claimed closed command commands connec
 difference_units digest dropped entries evidence factor failures fence first freezes_wallet_of group
 has_older http_status items killed kind last latency_ms log_index merchants migration migrations month needed
 nonce notification_no open outcome pause_s payout pid port problem purpose refused said screening_no side
-since_ms source state status step subject successor task topic uid under_way unexplained_units user version
-wallet wrong
+since_ms source state status step subject successor task topic uid under_way unexplained_units user wallet
+wrong
 """
 """Further keys, whose meaning follows from the event."""
 OF_REQUESTS: Final = {

@@ -61,13 +61,7 @@ class MonthReports:
                 self._guarded = newest[0].month
             if due is not None:
                 report = await months.prepare(databases, due, at_ms)
-                log.info(
-                    "month prepared",
-                    month=report.month,
-                    version=report.version,
-                    books=report.books,
-                    problem=report.problem,
-                )
+                log.info("month prepared", month=report.month, books=report.books, problem=report.problem)
             if accepted:
                 signer, issuer = await self._open_signer(home), self._base.settings.invoice_issuer
                 for month in await signing.close_accepted(databases, signer.sign_text, issuer, at_ms):
