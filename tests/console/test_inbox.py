@@ -268,6 +268,20 @@ def test_failed_sweeps_are_one_item_of_a_chain_until_one_succeeds_there_or_a_per
     assert len(items(ann)) == 1
 
 
+def test_a_difference_stays_while_a_later_comparison_fails(
+    platform: Platform, people: People, clock: Clock
+) -> None:
+    ann = people.signed_in("owner")
+    keep(platform, [], 93 * COIN, clock())
+    assert "Books and chain differ on ERC20" in items(ann)
+    platform.rows(
+        "insert into reconciliation (chain, at_ms, is_sound, cause, explanation)"
+        " values ('ERC20', %s, false, 'no node', '{}')",
+        clock(),
+    )
+    assert "Books and chain could not be compared on ERC20" in items(ann)
+
+
 def seen_form(person: ConsoleUser) -> dict[str, str]:
     """The form of the inbox that says that failed sign-ins were seen."""
     form = re.findall(r'(?s)<form class="inbox-act"[^>]*action="([^"]+)".*?</form>', person.page(INBOX))

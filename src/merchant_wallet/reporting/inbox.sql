@@ -129,8 +129,10 @@ select c.chain, count(distinct f.address) as addresses, min(f.ended_ms) as oldes
  group by c.chain;
 
 -- name: list_last_comparisons
--- The last comparison of books and chain, for each chain. `since_ms` is the time of the first one after the last sound one.
-select c.chain, r.at_ms, r.is_sound, r.cause is not null as is_failed, r.unexplained_units, f.at_ms as since_ms
+-- The last comparison of books and chain, for each chain. `since_ms` is the time of the first one after the last sound one, and
+-- `began_failed` whether that one failed.
+select c.chain, r.at_ms, r.is_sound, r.cause is not null as is_failed, r.unexplained_units, f.at_ms as since_ms,
+       f.cause is not null as began_failed
   from unnest(%(chains)s::text[]) c (chain)
  cross join lateral (
        select * from reconciliation where chain = c.chain order by reconciliation_no desc limit 1) r
@@ -140,7 +142,7 @@ select c.chain, r.at_ms, r.is_sound, r.cause is not null as is_failed, r.unexpla
                 where chain = c.chain order by reconciliation_no desc limit %(most)s::int) b
         where b.is_sound order by b.reconciliation_no desc limit 1) s on true
  cross join lateral (
-       select at_ms from reconciliation
+       select at_ms, cause from reconciliation
         where chain = c.chain and reconciliation_no > least(coalesce(s.reconciliation_no, 0), r.reconciliation_no - 1)
         order by reconciliation_no limit 1) f;
 

@@ -286,7 +286,9 @@ async def list_differences(asked: Asked) -> list[Item]:
         )
         for row in await fetch(asked.home, QUERIES["list_last_comparisons"].text, values)
         if not row["is_sound"]
-        and (not row["is_failed"] or asked.at_ms - row["since_ms"] >= COMPARED_AGAIN_MS)
+        and not (
+            row["is_failed"] and row["began_failed"] and asked.at_ms - row["since_ms"] < COMPARED_AGAIN_MS
+        )
     ]
 
 
