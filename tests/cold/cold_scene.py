@@ -13,7 +13,7 @@ from devnet.evm_node import CHAIN_ID
 from devnet.tron_network import address_of
 from psycopg import AsyncConnection
 from tests.chains.evm_scene import KEY, EvmScene
-from tests.chains.tron_scene import SOLID_LAG, TronScene, key_of
+from tests.chains.tron_scene import TronScene, key_of
 from tests.roles import as_worker
 
 from merchant_wallet.base.chains import ERC20, TRC20, is_evm
@@ -143,7 +143,7 @@ def make_tron(tron: TronScene, folder: Path) -> Moved:
         file,
         network.mine,
         # Quick blocks, so that nothing expires while a process starts.
-        lambda: network.mine(SOLID_LAG + 1, interval_ms=10),
+        lambda: network.settle(interval_ms=10),
         network.balance,
         lambda address, units: network.fund(address, units=units),
         lambda address: network.fund(address, sun=1_000_000_000),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.chains.evm_scene import HELD, WALLET, EvmScene, open_scene
-from tests.chains.tron_scene import SOLID_LAG, WALLET_UNITS, TronScene
+from tests.chains.tron_scene import WALLET_UNITS, TronScene
 from tests.evm_nodes import use_geth
 from tests.fork_server import STOPPED, ForkedProcess, fork_program
 from tests.node_kinds import GETH
@@ -69,7 +69,7 @@ def sweep_tron(tron: TronScene, file: Path) -> SweptChain:
         TRC20,
         file,
         # Quick blocks, so that nothing expires while a process starts.
-        lambda: network.mine(SOLID_LAG + 1, interval_ms=10),
+        lambda: network.settle(interval_ms=10),
         lambda: network.balance(tron.wallet),
         lambda address, units: network.fund(address, units=units),
         WALLET_UNITS,
