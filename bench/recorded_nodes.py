@@ -185,9 +185,11 @@ class RecordedTron:
             "contractResult": ["0" * 64],
             "contract_address": "41" + TOKEN.hex(),
             "fee": 6_428_500,
+            "packingFee": 6_428_500,
             "receipt": {
                 "net_usage": 345,
                 "energy_usage_total": 64_285,
+                "energy_penalty_total": 49_635,
                 "energy_fee": 6_428_500,
                 "result": "SUCCESS",
             },

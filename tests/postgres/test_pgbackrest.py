@@ -64,7 +64,9 @@ class BackedUpCluster(Cluster):
         locks.mkdir()
         self._give(locks)
         self.file = root / "pgbackrest.conf"
-        self.file.write_text(text.replace("[global]", f"[global]\nlock-path={locks}"))
+        # It writes its own path into `restore_command`, as it is.
+        program = f'cmd="{self.pgbackrest_program}"'
+        self.file.write_text(text.replace("[global]", f"[global]\nlock-path={locks}\n{program}"))
         self._give(self.file)
         with (self.folder.cluster / "postgresql.conf").open("a") as settings:
             settings.write(
