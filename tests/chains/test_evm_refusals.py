@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from tests.chains.evm_liars import play
 from tests.chains.evm_scene import WALLET, EvmScene, payout, send
-from tests.chains.node_proxy import Forward, NodeProxy, Refusal
+from tests.chains.node_proxy import Forward, NodeProxy, Raw, Refusal
 
 from merchant_wallet.chains.evm.chain import EvmChain
 from merchant_wallet.chains.evm.fees import most_of
@@ -105,6 +105,21 @@ def test_one_of_two_nodes_that_refuses_is_no_refusal(evm: EvmScene) -> None:
         assert not await is_refused(chain, signed)
 
     play(evm, 2, story)
+
+
+def test_a_node_that_is_asked_too_much_neither_refuses_nor_hides_a_refusal(evm: EvmScene) -> None:
+    async def story(chain: EvmChain, proxies: list[NodeProxy]) -> None:
+        signed = await chain.build(payout(), [])
+        proxies[0].fail(Refusal(-32005, "daily request count exceeded"), SEND, *LOOKS)
+        proxies[1].fail(Refusal(-32000, "txpool is full"), SEND)
+        proxies[2].fail(Raw(b"no", 502), SEND)
+        with pytest.raises(ChainAway, match="daily request count exceeded"):
+            await chain.broadcast(signed.raw)
+        proxies[2].fail(Refusal(-32000, "txpool is full"), SEND)
+        with pytest.raises(NodeRefused, match="txpool is full"):
+            await chain.broadcast(signed.raw)
+
+    play(evm, 3, story)
 
 
 def test_a_least_tip_is_learned_when_enough_nodes_name_it(evm: EvmScene) -> None:

@@ -6,7 +6,7 @@ import pytest
 from devnet.evm_node import CHAIN_ID
 from tests.chains import evm_scene
 from tests.chains.evm_scene import EvmScene
-from tests.chains.node_proxy import NodeProxy, Raw
+from tests.chains.node_proxy import NodeProxy, Raw, Refusal
 from tests.chains.test_evm_reader import play
 from tests.chains.tron_faults import both, go_away
 from tests.chains.tron_scene import OTHER, TronScene, payout_of
@@ -30,7 +30,12 @@ def sync_from_scratch(node: NodeProxy) -> None:
     node.always("eth_getBalance", "0x0")
 
 
-@pytest.mark.parametrize("spoil", [be_of_another_chain, be_away, sync_from_scratch])
+def have_another_contract(node: NodeProxy) -> None:
+    """Where the token should be. It has no decimals, so the call reverts."""
+    node.fail(Refusal(3, "execution reverted"), "eth_call")
+
+
+@pytest.mark.parametrize("spoil", [be_of_another_chain, be_away, sync_from_scratch, have_another_contract])
 def test_payouts_go_on_beside_a_node_that_does_not_fit(
     evm: EvmScene, spoil: Callable[[NodeProxy], None]
 ) -> None:

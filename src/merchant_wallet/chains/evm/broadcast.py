@@ -4,7 +4,8 @@ Rules:
 - A node that has the transaction, or whose chain has used its nonce, needs no bytes, whatever it says. It is
   asked for both. Known words only spare the question.
 - One node that takes or has the transaction is enough.
-- One node alone can't cause a dearer replacement: `NodeRefused` needs as many refusals as a verdict.
+- One node alone can't cause a dearer replacement: `NodeRefused` needs as many refusals as a verdict. A node
+  that is asked too much has not refused the bytes.
 - A least tip counts if as many refusals name one. The lowest is used, for `LEARNED_S`.
 """
 
@@ -52,7 +53,7 @@ class Broadcaster:
         answers = await self._nodes.every(lambda node: _send(node, raw))
         if any(answer is None for answer in answers):
             return
-        refusals = [answer for answer in answers if isinstance(answer, NodeRefused)]
+        refusals = [one for one in answers if isinstance(one, NodeRefused) and not one.is_overload]
         if len(refusals) < self._nodes.quorum:
             raise ChainAway("; ".join(map(str, answers)))
         self._learn(refusals)

@@ -302,7 +302,7 @@ class EvmChain:
         wrong = []
         if not await node.code(rules.token):
             wrong.append(f"{where}: there is no contract at the token's address 0x{rules.token.hex()}")
-        elif (decimals := await _view(node, rules.token, _DECIMALS_OF)) != rules.token_decimals:
+        elif (decimals := await _decimals(node, rules.token)) != rules.token_decimals:
             wrong.append(f"{where}: the token has {decimals} decimals and must have {rules.token_decimals}")
         skew_ms = (await read_head_block(node)).time_ms - clock_ms()
         if abs(skew_ms) > _SKEW_MS:
@@ -412,8 +412,12 @@ class EvmChain:
         return _word(node, answer) // self.rules.base_units
 
 
-async def _view(node: EvmNode, token: bytes, call_data: bytes) -> int:
-    return _word(node, await node.call(token, call_data))
+async def _decimals(node: EvmNode, token: bytes) -> int | None:
+    """None if the contract reverts: it has no such function."""
+    try:
+        return _word(node, await node.call(token, _DECIMALS_OF))
+    except CallReverted:
+        return None
 
 
 def _word(node: EvmNode, answer: bytes) -> int:
