@@ -117,3 +117,23 @@ def test_when_all_nodes_were_slow_all_are_asked() -> None:
         assert await endpoints.answers(ask, is_urgent=True) == [1]
 
     asyncio.run(story())
+
+
+def test_a_node_whose_every_answer_is_slow_does_not_hold_up_the_agreement_of_two_others() -> None:
+    asked: list[int] = []
+
+    async def story() -> None:
+        async def ask(node: int) -> int:
+            asked.append(node)
+            if node == 1:
+                # Each of its requests is answered in time, and there are too many of them.
+                await asyncio.Event().wait()
+            return node
+
+        endpoints = Endpoints(["http://a", "http://b", "http://c"], timeout_s=SLOW_S)
+        async with asyncio.timeout(TIMEOUT_S):
+            assert await endpoints.answers(ask) == [0, 2]
+            assert await endpoints.answers(ask) == [0, 2]
+        assert asked.count(1) == 1
+
+    asyncio.run(story())

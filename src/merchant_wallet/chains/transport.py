@@ -9,7 +9,8 @@ Rules:
 - Each node has connections of its own. A node that hangs takes none from the others.
 - A node that is barred, since it does not fit the settings, is not asked.
 - A node that was silent rests for a while: it counts as failed, unless every node rests. What is asked right
-  before a signature waits for slow nodes only a moment after another has answered.
+  before a signature waits for slow nodes only a moment after another has answered, everything else not much
+  longer than for two others.
 """
 
 import asyncio
@@ -39,6 +40,8 @@ CONNECTIONS: Final = 100
 COOLDOWN_S: Final = 15.0
 SLOW_S: Final = 2.0
 """A node that has not answered for so long does not hold up the others."""
+AGREEING: Final = 2
+"""So many nodes can agree. A third that takes long for its answers does not hold them up."""
 MAX_CONCURRENT: Final = 100
 """Requests of one kind that run at the same time, if the caller names no number: one per connection."""
 _LIMIT_EXCEEDED: Final = -32005
@@ -319,10 +322,12 @@ class Endpoints:
     ) -> list[T | NodeFailed | NodeRefused]:
         """The answer or the failure of each node, in the nodes' order. All are asked at once.
 
-        If it is urgent, a node that is slower than the first usable answer by `slow_s` has failed.
+        A node that is slower than two usable answers by `timeout_s` has failed. If it is urgent, one that is
+        slower than the first usable answer by `slow_s`.
         """
         clock = asyncio.get_running_loop().time
         resting_s = self._late_s if is_urgent else self._silent_s
+        needed, patience_s = (1, self._slow_s) if is_urgent else (AGREEING, self._timeout_s)
         usable = self._order()
         awake = [node for node in usable if resting_s[node] <= clock() - COOLDOWN_S]
         asked = {node: asyncio.ensure_future(_catch(ask(node))) for node in awake or usable}
@@ -331,9 +336,12 @@ class Endpoints:
             while late and clock() < end_s:
                 timeout_s = None if end_s == math.inf else end_s - clock()
                 done, late = await asyncio.wait(late, timeout=timeout_s, return_when=FIRST_COMPLETED)
-                if is_urgent and end_s == math.inf and any(map(_is_usable, done)):
-                    end_s = clock() + self._slow_s
-            self._note_late(node for node, answer in asked.items() if answer in late)
+                needed -= sum(map(_is_usable, done))
+                if needed <= 0 and end_s == math.inf:
+                    end_s = clock() + patience_s
+            for node, answer in asked.items():
+                if answer in late:
+                    self._late_s[node] = resting_s[node] = clock()
             read = [self._read(node, asked) for node in range(len(self))]
             return read
         finally:
