@@ -37,7 +37,7 @@ async def ask(answer: Answer, count: int = 3) -> list[int | CallReverted]:
     port = server.sockets[0].getsockname()[1]
     rpc = JsonRpc(Endpoints([f"http://127.0.0.1:{port}"]))
     try:
-        return await rpc.ask_calls(0, read_quantity, "eth_getBalance", [[number] for number in range(count)])
+        return await rpc.ask_calls(0, read_quantity, "eth_call", [[number] for number in range(count)])
     finally:
         await rpc.endpoints.close()
         server.close()

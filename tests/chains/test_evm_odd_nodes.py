@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.chains.evm_liars import play
 from tests.chains.evm_scene import HELD, RECIPIENT, USDT, WALLET, EvmScene, payout
-from tests.chains.node_proxy import Forward, NodeProxy, Refusal, Silence
+from tests.chains.node_proxy import Forward, NodeProxy, Raw, Refusal, Silence
 
 from merchant_wallet.chains.evm.chain import EvmChain
 from merchant_wallet.chains.evm.transactions import parse_signed
@@ -55,6 +55,22 @@ def test_a_node_that_accepts_and_then_falls_silent_takes_the_transfer_once(evm: 
             assert evm.token.balance(RECIPIENT) == 25 * USDT
 
     asyncio.run(story())
+
+
+def test_one_node_that_calls_everything_a_revert_stops_no_other(evm: EvmScene) -> None:
+    async def story(chain: EvmChain, proxies: list[NodeProxy]) -> None:
+        signed = await chain.build(ORDERED, [])
+        proxies[0].refuses_batches = Raw(b'{"error": {"code": 3, "message": "execution reverted"}}')
+        await chain.build(ORDERED, [])
+        proxies[0].fail(Refusal(3, "execution reverted"))
+        assert await chain.next_nonce(0, is_first=False) == 0
+        assert await chain.funds() == HELD
+        await chain.broadcast(signed.raw)
+        evm.settle()
+        assert await verdict(chain, signed) == FinalRecord(ORDERED.transfer, signed.tx_hash)
+        assert await chain.balance(RECIPIENT, await chain.final()) == 25 * USDT
+
+    play(evm, 3, story)
 
 
 def test_a_node_without_a_final_block_says_so_and_stops_nothing_else(evm: EvmScene) -> None:

@@ -25,6 +25,8 @@ from merchant_wallet.chains.transport import (
 
 # The error code of a reverted call or estimate: 3 in geth and its relatives. Other nodes say so in the text.
 _REVERT_CODE: Final = 3
+# Nothing else reverts. A node that says so elsewhere refuses.
+_SIMULATIONS: Final = frozenset({"eth_call", "eth_estimateGas"})
 _QUANTITY: Final = re.compile("0x[0-9a-fA-F]{1,64}")
 _HASH: Final = re.compile("0x[0-9a-fA-F]{64}")
 # `bytes.fromhex` also accepts spaces, so the form is checked first.
@@ -88,13 +90,15 @@ class JsonRpc:
             {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
             for number, params in zip(numbers, many, strict=True)
         ]
-        body = await self._post(node, method, questions, LARGE_ANSWER_BYTES)
+        # Calls revert, a batch as a whole does not.
+        label = f"batch of {method}"
+        body = await self._post(node, label, questions, LARGE_ANSWER_BYTES)
         try:
             answers = self._batch_decoder.decode(body)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             raise self.endpoints.garbage(node, f"{method}: not an answer to a batch", body) from None
         if isinstance(answers, _Answer):
-            raise self._refusal(node, method, answers.error or _Fault(0, "no batch was answered"))
+            raise self._refusal(node, label, answers.error or _Fault(0, "no batch was answered"))
         by_number = {answer.id: answer for answer in answers}
         return [
             self._read_call(node, method, number, by_number.get(number, _Answer()), read)
@@ -147,7 +151,8 @@ class JsonRpc:
 
     def _refusal(self, node: int, method: str, fault: _Fault, status: int | None = None) -> Exception:
         message = self.endpoints.show(node, fault.message)
-        if fault.code == _REVERT_CODE or "revert" in message.lower():
+        is_revert = fault.code == _REVERT_CODE or "revert" in message.lower()
+        if is_revert and method in _SIMULATIONS:
             return CallReverted(message)
         name, text = self.endpoints.names[node], f"{method}: {message}"
         return NodeRefused(name, fault.code, text, status=status)

@@ -408,7 +408,10 @@ class EvmChain:
             raise Blocked(Obstacle("limit", f"the signer refuses: {error}")) from error
 
     async def _balance(self, node: EvmNode, address: bytes, at: int | str) -> int:
-        answer = await node.call(self.rules.token, BALANCE_OF + address.rjust(32, b"\0"), at=at)
+        try:
+            answer = await node.call(self.rules.token, BALANCE_OF + address.rjust(32, b"\0"), at=at)
+        except CallReverted as error:
+            raise NodeFailed(node.name, f"there is no token that answers balanceOf: {error}") from error
         return _word(node, answer) // self.rules.base_units
 
 
