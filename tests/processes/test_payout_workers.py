@@ -20,6 +20,7 @@ from merchant_wallet.base.workers import WorkerConnection
 from merchant_wallet.book.nonce_partitions import ensure_nonce_partitions
 from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.chains.keys.keystore import SEED, store_key
+from merchant_wallet.chains.transport import Admission
 from merchant_wallet.processes.base import make_base, make_writer
 from merchant_wallet.processes.payout_workers import PayoutWorkers, enter_wallets, open_payout_workers
 from merchant_wallet.processes.signers import find_keys_folder
@@ -65,6 +66,28 @@ def test_a_worker_that_is_stopped_while_the_chains_do_not_fit_ends_without_payin
         gaps: NonceGapWorker = shop.gaps({})
         await PayoutWorkers(payer, gaps, check).run(stop)
         assert chain.built == []
+
+    in_shop(scenario)
+
+
+def test_nodes_are_checked_again_where_only_an_apart_cell_is_paid(in_shop: InShop) -> None:
+    """Such a process never runs the workers of home."""
+
+    async def scenario(shop: Shop) -> None:
+        stop, found = asyncio.Event(), [Admission(["away"], False), Admission([], True)]
+        wrong: list[list[str]] = []
+
+        async def admit_nodes() -> dict[str, Admission]:
+            wrong.append(workers.wrong)
+            if len(found) == 1:
+                stop.set()
+            return {"ERC20": found.pop(0)}
+
+        workers = PayoutWorkers(shop.payer(shop.scripted()), shop.gaps({}), admit_nodes=admit_nodes)
+        await workers.keep_fit(stop, admit_interval_s=0)
+        assert workers.checked.is_set()
+        assert wrong == [[], ["away"]]
+        assert workers.wrong == []
 
     in_shop(scenario)
 

@@ -57,7 +57,7 @@ log = structlog.get_logger(__name__)
 
 class PayoutWorkers:
     """The payout workers of these chains. They start when `check` finds nothing wrong. `admit_nodes` is
-    called before that, and then every minute.
+    called before that, and then every minute by `keep_fit`.
 
     `payer` pays the default cell's orders. `make_payer` makes the payers of apart cells, for the same chains;
     these wait for `checked`. `wrong` is what the last check found.
@@ -109,13 +109,21 @@ class PayoutWorkers:
         cold = [] if self._cold is None else [self._cold.run]
         fees = [] if self._fees is None else [self._fees.run]
         lost = [] if self._lost is None else [self._lost.run]
-        workers = [self.payer.run, self._gaps.run, *sweeping, *cold, *fees, *lost, self._keep_admitting]
-        await run_workers(workers, stop)
+        await run_workers([self.payer.run, self._gaps.run, *sweeping, *cold, *fees, *lost], stop)
 
     async def check(self, stop: asyncio.Event, *, check_interval_s: float = CHECK_INTERVAL_S) -> None:
         """Wait until the keys fit the database and the nodes were checked, or `stop` is set."""
         await repeat_until("key check", self._is_fit, stop=stop, interval_s=check_interval_s)
         self.checked.set()
+
+    async def keep_fit(self, stop: asyncio.Event, *, admit_interval_s: float = ADMIT_INTERVAL_S) -> None:
+        """Check, and then check the nodes again and again until `stop` is set.
+
+        Each process needs it, also one that pays for an apart cell alone: a node that was away must come
+        back.
+        """
+        await self.check(stop)
+        await repeat("node check", self._admit, stop=stop, interval_s=admit_interval_s)
 
     async def _is_fit(self) -> bool:
         wrong = self.wrong = [] if self._check is None else await self._check()
@@ -124,9 +132,6 @@ class PayoutWorkers:
         if not wrong:
             await self._admit()
         return not wrong
-
-    async def _keep_admitting(self, stop: asyncio.Event) -> None:
-        await repeat("node check", self._admit, stop=stop, interval_s=ADMIT_INTERVAL_S)
 
     async def _admit(self) -> None:
         """Use the nodes that fit, and say once what is wrong with the others."""

@@ -154,7 +154,7 @@ async def work(
             sender=sender,
             screen_deposit=make_deposit_screen(screener),
         )
-        workers: list[Worker] = [payouts.check]
+        workers: list[Worker] = [payouts.keep_fit]
         if checkpoint_task is not None:
             checkpoints = Maintenance(connect, {"checkpoints": checkpoint_task.run_once})
             shared = replace(shared, ask_comparison=checkpoints.wake.set)
