@@ -23,7 +23,7 @@ from merchant_wallet.audit.records import Author
 from merchant_wallet.book.nonce_partitions import ensure_nonce_partitions
 from merchant_wallet.console import inbox_cache
 from merchant_wallet.custody.sweeps import store
-from merchant_wallet.custody.sweeps.manual_end import end_sweep
+from merchant_wallet.custody.sweeps.manual_end import NotEnded, end_sweep
 from merchant_wallet.operators import waits
 from merchant_wallet.reporting import inbox, inbox_lists
 
@@ -266,6 +266,14 @@ def test_failed_sweeps_are_one_item_of_a_chain_until_one_succeeds_there_or_a_per
     assert items(ann) == {}
     fail_at(b"E" * 20)
     assert len(items(ann)) == 1
+    [(failed,)] = platform.rows("select max(sweep_id) from sweep")
+    assert f"End sweep {failed}?" in ann.page("/console/safety")
+    # A worker has ended it, and it can't be swept again: the token has left the address.
+    platform.operate(partial(end, sweep_id=failed))
+    assert items(ann) == {}
+    assert f"End sweep {failed}?" not in ann.page("/console/safety")
+    with pytest.raises(NotEnded, match="ended before: it was reverted"):
+        platform.operate(partial(end, sweep_id=failed))
 
 
 def test_a_difference_stays_while_a_later_comparison_fails(

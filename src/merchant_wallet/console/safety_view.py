@@ -22,7 +22,7 @@ from merchant_wallet.console.holdings import Holding, format_coin, read_holdings
 from merchant_wallet.console.request import Connection, ConsoleRequest
 from merchant_wallet.console.wait_reasons import Reason, describe_blocker
 from merchant_wallet.custody import records as custody
-from merchant_wallet.custody.sweeps.store import SweepShown, list_sweeps
+from merchant_wallet.custody.sweeps.store import SweepShown, list_failed, list_sweeps
 from merchant_wallet.observability.backup_metrics import find_backup
 from merchant_wallet.reporting import deposits
 from merchant_wallet.reporting.deposits import CursorLine
@@ -149,6 +149,7 @@ class SafetyView(msgspec.Struct, frozen=True):
     supplies: Supplies
     acts: tuple[AskedAct, ...]
     sweeps: tuple[SweepShown, ...]
+    failed_sweeps: tuple[SweepShown, ...]
 
     @property
     def workers_alive(self) -> int:
@@ -192,6 +193,9 @@ async def read_safety(request: ConsoleRequest, conn: Connection) -> SafetyView:
         supplies=await read_supplies(conn),
         acts=tuple(await asked.list_last(conn, limit=SHOWN_ACTS)),
         sweeps=tuple(await list_sweeps(conn, only_open=True, limit=SHOWN_SWEEPS)),
+        failed_sweeps=tuple(
+            await list_failed(conn, request.context.settings.shown_chains, limit=SHOWN_SWEEPS)
+        ),
     )
 
 

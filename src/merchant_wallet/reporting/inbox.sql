@@ -113,21 +113,6 @@ select s.merchant_id, m.name as merchant_name, s.screening_no, s.order_id, s.cha
   join merchant m on m.merchant_id = s.merchant_id
  order by s.screening_no;
 
--- name: count_failed_sweeps
--- The addresses of each chain at which a sweep failed, up to a bound. One that a person ended was looked at. What failed there
--- before is settled by that, and by a sweep that succeeded later.
-select c.chain, count(distinct f.address) as addresses, min(f.ended_ms) as oldest_ms
-  from unnest(%(chains)s::text[]) c (chain)
- cross join lateral (
-       select s.address, s.ended_ms from sweep s
-        where s.chain = c.chain and s.step = 'failed' and s.ended_by is null
-          and not exists (
-              select from sweep l
-               where l.chain = s.chain and l.address = s.address and l.sweep_id > s.sweep_id
-                 and (l.step = 'done' or l.ended_by is not null))
-        order by s.ended_ms limit %(most)s::int) f
- group by c.chain;
-
 -- name: list_last_comparisons
 -- The last comparison of books and chain, for each chain. `since_ms` is the time of the first one after the last sound one, and
 -- `began_failed` whether that one failed.

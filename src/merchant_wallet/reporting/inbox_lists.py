@@ -15,6 +15,7 @@ from merchant_wallet.base.currencies import USDT
 from merchant_wallet.base.db import Queries
 from merchant_wallet.base.lookalikes import show_ends
 from merchant_wallet.book.state import DAY_MS
+from merchant_wallet.custody.sweeps.store import SweepShown, list_failed
 from merchant_wallet.merchants import staff_secrets
 from merchant_wallet.operators.roles import Right
 from merchant_wallet.reporting.inbox import MAX_ITEMS, Asked, Item
@@ -160,10 +161,16 @@ async def list_dust(asked: Asked) -> list[Item]:
 
 async def list_failed_sweeps(asked: Asked) -> list[Item]:
     """Addresses at which a sweep failed and nobody has tried again with success: one item for each chain."""
-    values = {"chains": list(asked.chains), "most": MAX_COUNTED}
+    failed: dict[str, list[SweepShown]] = {}
+    for one in await list_failed(asked.home, asked.chains, limit=MAX_COUNTED):
+        failed.setdefault(one.chain, []).append(one)
     return [
-        Item(row["chain"], row["oldest_ms"], {"chain": row["chain"], "count": _bounded(row["addresses"])})
-        for row in await fetch(asked.home, QUERIES["count_failed_sweeps"].text, values)
+        Item(
+            chain,
+            found[0].ended_ms or found[0].opened_ms,
+            {"chain": chain, "count": _bounded(len({one.address for one in found}))},
+        )
+        for chain, found in failed.items()
     ]
 
 

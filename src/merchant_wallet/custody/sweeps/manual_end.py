@@ -3,6 +3,7 @@
 Rules:
 - A sweep is ended only while nothing that was signed for its present transaction can count. Otherwise the
   text says what would help. If only one node is configured, what it shows of its blocks is enough here.
+- One that a worker has ended as failed is ended by the person, too: it was looked at, and waits in no inbox.
 - What was sent and burnt stays in the sweep's row. Coin and token stay at the address, for the next sweep.
 """
 
@@ -16,7 +17,7 @@ from merchant_wallet.base.addresses import format_address
 from merchant_wallet.chains.protocol import Expired, Pending
 from merchant_wallet.chains.sweeps import Sweeper
 from merchant_wallet.custody.sweeps import store
-from merchant_wallet.custody.sweeps.store import Sweep, SweepMovedOn
+from merchant_wallet.custody.sweeps.store import Sweep, SweepMovedOn, SweepShown
 
 
 class NotEnded(Exception):
@@ -32,13 +33,21 @@ async def end_sweep(
     actor: str,
     reason: str,
     also: Hold = hold_nothing,
-) -> Sweep:
-    """End an open sweep as failed, with its record, and return it as it was. Raises NotEnded, ChainAway.
+) -> None:
+    """End an open or a failed sweep as failed, with its record. Raises NotEnded, ChainAway.
 
     `sweepers` need no key. A chain without one is enough if nothing was signed. `actor` is who wanted it.
     `also` is called in the same transaction.
     """
-    sweep = await _find_open(connection, sweep_id)
+    sweep = await _find(connection, sweep_id)
+    facts = {"chain": sweep.chain, "address": format_address(sweep.chain, sweep.address)}
+    if isinstance(sweep, SweepShown):
+        async with connection.transaction():
+            if not await store.settle_failed(connection, sweep, actor):
+                raise NotEnded(f"it has ended before: {sweep.cause or sweep.step}")
+            await author.record(connection, END_SWEEP, format_sweep(sweep_id), after=facts)
+            await also(connection)
+        return
     signed = await store.read_signed(connection, sweep)
     if signed:
         sweeper = sweepers.get(sweep.chain)
@@ -54,7 +63,6 @@ async def end_sweep(
             )
         if not isinstance(verdict, Expired | Pending):
             raise NotEnded(f"its transaction is final: {verdict}; a worker ends it")
-    facts = {"chain": sweep.chain, "address": format_address(sweep.chain, sweep.address)}
     try:
         async with connection.transaction():
             cause = f"{actor} ended it: {reason}"
@@ -63,10 +71,10 @@ async def end_sweep(
             await also(connection)
     except SweepMovedOn as error:
         raise NotEnded("a worker took it further at this moment: look at it again") from error
-    return sweep
 
 
-async def _find_open(connection: AsyncConnection, sweep_id: int) -> Sweep:
+async def _find(connection: AsyncConnection, sweep_id: int) -> Sweep | SweepShown:
+    """The sweep to go on with if it is open, else as it has ended."""
     shown = await store.list_sweeps(connection, sweep_id=sweep_id)
     if not shown:
         raise NotEnded(f"there is no sweep {sweep_id}")
@@ -75,4 +83,4 @@ async def _find_open(connection: AsyncConnection, sweep_id: int) -> Sweep:
         return found[0]
     if shown[0].ended_ms is None:
         raise NotEnded("the database was rolled back, so no sweep changes")
-    raise NotEnded(f"it has ended before: {shown[0].cause or shown[0].step}")
+    return shown[0]

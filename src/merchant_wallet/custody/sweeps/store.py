@@ -182,6 +182,18 @@ async def list_sweeps(
     return [SweepShown(name, sweep_id, bytes(address), *rest) for name, sweep_id, address, *rest in rows]
 
 
+async def list_failed(connection: Connection, chains: Sequence[str], *, limit: int = 100) -> list[SweepShown]:
+    """Sweeps that failed and that nobody has looked at, oldest first. `limit` is that of each chain."""
+    rows = await _fetch(connection, "list_failed", {"chains": list(chains), "limit": limit})
+    return [SweepShown(name, sweep_id, bytes(address), *rest) for name, sweep_id, address, *rest in rows]
+
+
+async def settle_failed(connection: Connection, sweep: SweepShown, actor: str) -> bool:
+    """A person ends what a worker has ended as failed. False if it did not fail, or a person has ended it."""
+    values = {"chain": sweep.chain, "sweep_id": sweep.sweep_id, "actor": actor}
+    return bool(await _fetch(connection, "settle_failed", values))
+
+
 def find_successors(sweep_ids: Set[int], sweeps: Iterable[SweepShown]) -> set[int]:
     """Of some sweeps, the successors of these, and theirs. Pure."""
     found = set(sweep_ids)

@@ -72,14 +72,39 @@ select sweep_id, address, merchant_id, account_no, branch, address_index, wallet
  where chain = %(chain)s::text and ended_ms is null and not exists (select from rollback_evidence)
  order by sweep_id;
 
+-- fragment: shown
+-- A sweep for an operator.
+chain, sweep_id, address, merchant_id, amount, coin_price, top_up, step, top_up_tx_hash, top_up_fee, token_tx_hash,
+       token_fee, obstacle, cause, actor, opened_ms, ended_ms, continues, stalled_ms
+
 -- name: list_sweeps
 -- Sweeps of one chain or all, newest first.
-select chain, sweep_id, address, merchant_id, amount, coin_price, top_up, step, top_up_tx_hash, top_up_fee, token_tx_hash,
-       token_fee, obstacle, cause, actor, opened_ms, ended_ms, continues, stalled_ms
+select {shown}
   from sweep
  where (%(chain)s::text is null or chain = %(chain)s::text) and (ended_ms is null or not %(only_open)s::boolean)
    and (%(sweep_id)s::bigint is null or sweep_id = %(sweep_id)s::bigint)
  order by sweep_id desc limit %(limit)s::int;
+
+-- name: list_failed
+-- Sweeps of these chains that failed, oldest first, up to a bound of each. One that a person ended was looked at. What failed at its
+-- address before is settled by that, and by a sweep that succeeded later.
+select {shown}
+  from unnest(%(chains)s::text[]) c (name)
+ cross join lateral (
+       select * from sweep s
+        where s.chain = c.name and s.step = 'failed' and s.ended_by is null
+          and not exists (
+              select from sweep l
+               where l.chain = s.chain and l.address = s.address and l.sweep_id > s.sweep_id
+                 and (l.step = 'done' or l.ended_by is not null))
+        order by s.ended_ms limit %(limit)s::int) f
+ order by ended_ms;
+
+-- name: settle_failed
+-- A person ends what a worker has ended as failed: it was looked at.
+update sweep set ended_by = %(actor)s::text
+ where chain = %(chain)s::text and sweep_id = %(sweep_id)s::bigint and step = 'failed' and ended_by is null
+returning sweep_id;
 
 -- name: read_signed
 -- Everything that was signed for one transaction of a sweep, oldest first.
