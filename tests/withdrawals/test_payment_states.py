@@ -256,8 +256,6 @@ ERRORS: dict[str, tuple[Exception, Event, dict[Action, Event]]] = {
         Event.FAILED,
         {Action.SEND: Event.REFUSED},
     ),
-    # A node that takes no requests now does not say that the fee is too low.
-    "node overloaded": (NodeRefused("a node", -32000, "too many requests", status=429), Event.FAILED, {}),
     # A signer that gave no answer in time may have signed.
     "signer away": (SignerAway("no answer"), Event.FAILED, {Action.SIGN: Event.UNANSWERED}),
     "time-out": (TimeoutError(), Event.FAILED, {Action.SIGN: Event.UNANSWERED}),

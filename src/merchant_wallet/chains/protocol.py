@@ -198,7 +198,10 @@ class Chain(Protocol):
         """A transaction that moves nothing, for a nonce that no payout will use. Raises Blocked."""
 
     async def broadcast(self, raw: bytes) -> None:
-        """Send the bytes to the chain. May be repeated. An error proves nothing about the transfer."""
+        """Send the bytes to the chain. May be repeated. An error proves nothing about the transfer.
+
+        Raises NodeRefused only if enough nodes refuse the bytes. That one is asked too much is none.
+        """
 
     async def judge(self, payout: Payout, signed: Sequence[SignedTransfer]) -> Verdict:
         """What became of a payout. `signed` has everything that was ever signed for it."""

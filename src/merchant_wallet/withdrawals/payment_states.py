@@ -278,7 +278,7 @@ def read_error(action: Action, error: Exception, *, has_nonces: bool) -> Event:
     if isinstance(error, Blocked):
         return Event.BLOCKED
     # What was refused may still count. Only the same nonce makes sure that its replacement counts alone.
-    if action is Action.SEND and has_nonces and isinstance(error, NodeRefused) and not error.is_overload:
+    if action is Action.SEND and has_nonces and isinstance(error, NodeRefused):
         return Event.REFUSED
     # A chain asks the signer last, so any other error comes before that.
     if action is Action.SIGN and isinstance(error, SignerAway | TimeoutError):
