@@ -3,6 +3,7 @@
 import pytest
 from tests.reporting.conftest import TRON_ADDRESS, ReportingScene
 
+from merchant_wallet.base.lookalikes import looks_like
 from merchant_wallet.reporting import lookalikes
 from merchant_wallet.reporting.lookalikes import Known, Lookalike, NewAddress, find_lookalikes
 
@@ -41,3 +42,25 @@ async def test_the_old_copy_of_a_book_that_moved_is_not_asked(scene: ReportingSc
     await scene.settle(shop, await scene.order(shop, address=between("m")))
     await scene.conn.execute("update book set is_open = false where merchant_id = %s", (shop,))
     assert await find_lookalikes(scene.conn, scene.cells, [NewAddress(shop, TRON_ADDRESS)], None) == {}
+
+
+async def test_a_long_allow_list_is_not_compared_with_each_address_that_is_added_to_it(
+    scene: ReportingScene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop = await scene.open_shop("Shop")
+    ends = [f"{number:04x}" for number in range(100)]
+    allowed, added = ([f"0x{end}{middle * 32}{end}" for end in ends] for middle in "ab")
+    await scene.conn.execute(
+        "update merchant set allowed_addresses = %s where merchant_id = %s", (allowed, shop)
+    )
+    compared = []
+
+    def compare(address: str, known: str) -> bool:
+        compared.append(known)
+        return looks_like(address, known)
+
+    monkeypatch.setattr(lookalikes, "looks_like", compare)
+    new = [NewAddress(shop, address) for address in added]
+    found = await find_lookalikes(scene.conn, scene.cells, new, None)
+    assert found == {one: [Lookalike(Known.ALLOWED, known)] for one, known in zip(new, allowed, strict=True)}
+    assert sorted(compared) == allowed, "not each with each"

@@ -87,7 +87,8 @@ def list_new_addresses(change: ProposedChange) -> list[NewAddress]:
     if change.kind != merchant_acts.SET:
         return []
     before, after = (_read_list(facts.get("allowed-addresses")) for facts in (change.before, change.after))
-    return [NewAddress(change.merchant_id, address) for address in after if address not in before]
+    known = set(before)
+    return [NewAddress(change.merchant_id, address) for address in after if address not in known]
 
 
 def _read_list(shown: object) -> list[str]:
@@ -116,11 +117,15 @@ async def _find_ours(
 async def _find_allowed(home: Connection, wanted: Sequence[NewAddress]) -> list[tuple[NewAddress, Lookalike]]:
     merchant_ids = sorted({one.merchant_id for one in wanted if one.merchant_id is not None})
     rows = await fetch(home, QUERIES["list_allowed"].text, {"merchant_ids": merchant_ids})
-    lists = {row["merchant_id"]: row["allowed_addresses"] for row in rows}
+    # A list has no limit: each of its addresses is looked at once, not once for each wanted one.
+    alike: dict[tuple[int | None, str], list[NewAddress]] = {}
+    for one in wanted:
+        alike.setdefault((one.merchant_id, show_ends(one.address)), []).append(one)
     return [
         (one, Lookalike(Known.ALLOWED, address))
-        for one in wanted
-        for address in lists.get(one.merchant_id, ())
+        for row in rows
+        for address in row["allowed_addresses"]
+        for one in alike.get((row["merchant_id"], show_ends(address)), ())
     ]
 
 
