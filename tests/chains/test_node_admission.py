@@ -57,6 +57,28 @@ def test_payouts_go_on_beside_a_node_that_does_not_fit(
     play(evm, story)
 
 
+def test_a_node_that_fitted_is_not_barred_because_it_is_away_for_a_moment(evm: EvmScene) -> None:
+    async def story(chain: EvmChain, one: NodeProxy, two: NodeProxy) -> None:
+        time_ms = (await chain.head()).time_ms
+        assert (await chain.admit_nodes(lambda: time_ms)).wrong == []
+        for node in (one, two):
+            be_away(node)
+        admission = await chain.admit_nodes(lambda: time_ms)
+        assert (len(admission.wrong), admission.is_open) == (2, True)
+        for node in (one, two):
+            node.mend()
+        assert await chain.funds() == evm_scene.HELD
+        be_of_another_chain(one)
+        await chain.admit_nodes(lambda: time_ms)
+        be_away(one)
+        assert len((await chain.admit_nodes(lambda: time_ms)).wrong) == 1
+        one.asked.clear()
+        await chain.funds()
+        assert one.asked == []
+
+    play(evm, story)
+
+
 def test_if_no_node_fits_the_chain_is_away_and_says_why(evm: EvmScene) -> None:
     async def story(chain: EvmChain, one: NodeProxy, two: NodeProxy) -> None:
         time_ms = (await chain.head()).time_ms

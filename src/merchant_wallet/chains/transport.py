@@ -168,6 +168,7 @@ class Endpoints:
         self._silent_s = list(self._failed_s)
         self._late_s = list(self._failed_s)
         self._barred: dict[int, str] = {}
+        self._fitting: set[int] = set()
         self._clients: dict[int, httpx.AsyncClient] = {}
         self._tls: ssl.SSLContext | None = None
 
@@ -255,17 +256,25 @@ class Endpoints:
         self._failed_s[node] = asyncio.get_running_loop().time()
 
     async def admit(self, check: Callable[[int], Awaitable[Sequence[str]]]) -> Admission:
-        """Ask every node, and use exactly those for which `check` finds nothing wrong."""
+        """Ask every node, and use exactly those for which `check` finds nothing wrong.
 
-        async def look(node: int) -> Sequence[str]:
-            try:
-                return await check(node)
-            except (NodeFailed, NodeRefused) as error:
-                return [str(error)]
-
-        found = await ask_together(look, range(len(self)))
-        self._barred = {node: "; ".join(wrong) for node, wrong in enumerate(found) if wrong}
-        return Admission([one for wrong in found for one in wrong], len(self._barred) < len(self))
+        A node that fitted and can't be checked at the moment is used as before.
+        """
+        found = await ask_together(lambda node: _catch(check(node)), range(len(self)))
+        wrong: list[str] = []
+        for node, answer in enumerate(found):
+            if isinstance(answer, NodeFailed | NodeRefused):
+                said = [str(answer)]
+                if node not in self._fitting:
+                    self._barred[node] = str(answer)
+            elif said := list(answer):
+                self._fitting.discard(node)
+                self._barred[node] = "; ".join(said)
+            else:
+                self._fitting.add(node)
+                self._barred.pop(node, None)
+            wrong += said
+        return Admission(wrong, len(self._barred) < len(self))
 
     def list_usable(self) -> list[int]:
         """The nodes that fit, in the order of their use: those that failed lately at the end.

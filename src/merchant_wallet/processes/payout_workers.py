@@ -146,7 +146,7 @@ class PayoutWorkers:
         if not admission.is_open:
             log.error("no node fits, nothing is paid on this chain", chain=chain, wrong=admission.wrong)
         elif admission.wrong:
-            log.warning("nodes are not used", chain=chain, wrong=admission.wrong)
+            log.warning("nodes do not fit or are away", chain=chain, wrong=admission.wrong)
         else:
             log.info("all nodes are used again", chain=chain)
 
