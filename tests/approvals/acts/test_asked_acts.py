@@ -87,10 +87,12 @@ class Pausing:
 
     def __init__(self) -> None:
         self.running: list[Running] = []
+        self.has_begun = asyncio.Event()
         self.may_end = asyncio.Event()
 
     async def perform(self, running: Running) -> Outcome:
         self.running.append(running)
+        self.has_begun.set()
         await self.may_end.wait()
         return Outcome({}, {})
 
@@ -251,6 +253,7 @@ def test_who_has_an_old_claim_neither_keeps_it_nor_says_how_far_the_act_is(in_sc
         act, slow = (await scene.ask()).act, Pausing()
         first, second = scene.worker(slow.perform), scene.worker(slow.perform)
         await first.begin_waiting()
+        await slow.has_begun.wait()
         scene.now_ms += 2 * MINUTE_MS
         await second.begin_waiting()
         claimed = await scene.claim_of(act)
