@@ -351,8 +351,7 @@ class Endpoints:
             for node, answer in asked.items():
                 if answer in late:
                     self._late_s[node] = resting_s[node] = clock()
-            read = [self._read(node, asked) for node in range(len(self))]
-            return read
+            return [self._read(node, asked) for node in range(len(self))]
         finally:
             await _cancel(asked.values())
 

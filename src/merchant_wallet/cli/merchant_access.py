@@ -14,6 +14,7 @@ from merchant_wallet.cli.session import Session, run
 
 if TYPE_CHECKING:
     from merchant_wallet.approvals.changes import ProposedChange
+    from merchant_wallet.merchants.keys import Keyring
 
 app = typer.Typer()
 
@@ -97,13 +98,11 @@ def rotate_secret(
     """
 
     async def act(session: Session) -> "dict[str, Any] | ProposedChange":
-        from merchant_wallet.merchants import acts, store
+        from merchant_wallet.merchants import acts
         from merchant_wallet.merchants.app_keys import FIRST_KEY
 
         found = await session.find(merchant)
-        keyring = (await session.open_base()).keyring
-        # Raises WrongMasterKey: a secret sealed with another key could never be opened by the service.
-        await store.load(session.conn, keyring, found.merchant_id)
+        keyring = await open_keyring(session, found.merchant_id)
         async with session.conn.transaction():
             subject = acts.format_subject(found.merchant_id)
             at = found.merchant_id, FIRST_KEY
@@ -124,6 +123,18 @@ def rotate_secret(
     print_changed(done, as_json)
     if isinstance(done, dict):
         terminal.note(KEPT_ONCE)
+
+
+async def open_keyring(session: Session, merchant_id: int) -> "Keyring":
+    """The keyring to seal a merchant's new secret with.
+
+    Raises WrongMasterKey: a secret sealed with another key could never be opened by the service.
+    """
+    from merchant_wallet.merchants import store
+
+    keyring = (await session.open_base()).keyring
+    await store.load(session.conn, keyring, merchant_id)
+    return keyring
 
 
 async def propose_secret(

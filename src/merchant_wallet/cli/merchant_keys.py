@@ -13,7 +13,7 @@ import typer
 
 from merchant_wallet.cli import terminal
 from merchant_wallet.cli.failures import CANNOT_RUN, REFUSED, Failure
-from merchant_wallet.cli.merchant_access import KEPT_ONCE, propose_secret
+from merchant_wallet.cli.merchant_access import KEPT_ONCE, open_keyring, propose_secret
 from merchant_wallet.cli.options import DataOption, JsonOption, MerchantArgument, ProposalReasonOption
 from merchant_wallet.cli.second_person import describe_lone_change, describe_reason, print_proposed, propose
 from merchant_wallet.cli.session import Session, run
@@ -152,11 +152,10 @@ def roll_key(
     overlap_ms = _read_overlap(overlap)
 
     async def act(session: Session) -> "NewSecret | ProposedChange":
-        from merchant_wallet.merchants import key_acts, store
+        from merchant_wallet.merchants import key_acts
 
         merchant_id = (await session.find(merchant)).merchant_id
-        keyring = (await session.open_base()).keyring
-        await store.load(session.conn, keyring, merchant_id)
+        keyring = await open_keyring(session, merchant_id)
         async with session.conn.transaction():
             subject = key_acts.format_subject(merchant_id, key)
             at = merchant_id, key
@@ -227,12 +226,10 @@ def _for_reader(document: dict[str, Any], as_json: bool) -> dict[str, Any]:
 async def _add(
     session: Session, merchant: str, name: str, limits: "KeyLimits", reason: str | None
 ) -> "NewSecret | ProposedChange":
-    from merchant_wallet.merchants import acts, key_acts, key_changes, store
+    from merchant_wallet.merchants import acts, key_acts, key_changes
 
     merchant_id = (await session.find(merchant)).merchant_id
-    keyring = (await session.open_base()).keyring
-    # Raises WrongMasterKey: a secret sealed with another key could never be opened by the service.
-    await store.load(session.conn, keyring, merchant_id)
+    keyring = await open_keyring(session, merchant_id)
     settings, needs_two = session.settings, session.settings.needs_two_people
     async with session.conn.transaction():
         if needs_two:

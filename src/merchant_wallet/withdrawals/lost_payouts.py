@@ -20,7 +20,7 @@ from typing import Final, NamedTuple
 import structlog
 from psycopg import AsyncConnection
 
-from merchant_wallet.audit import records as audit
+from merchant_wallet.audit.records import Author
 from merchant_wallet.audit.rollback.evidence import has_open_evidence
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.counted import count_of
@@ -114,15 +114,7 @@ class LostPayoutWorker:
         async with home.transaction():
             if not await reservations.end(home, lost.merchant_id, lost.order_id):
                 return False
-            await audit.append(
-                home,
-                actor=ACTOR,
-                action=END,
-                subject=f"order {lost.order_id}",
-                merchant_id=lost.merchant_id,
-                after={"outcome": outcome},
-                source=ACTOR,
-                at_ms=at_ms,
-            )
+            author, subject = Author(ACTOR, ACTOR, at_ms), f"order {lost.order_id}"
+            await author.record(home, END, subject, lost.merchant_id, after={"outcome": outcome})
         log.warning("reservation of a lost order ended", order_id=lost.order_id, outcome=outcome)
         return True
