@@ -85,7 +85,7 @@ def test_what_people_ask_for_is_done_on_real_chains(database_url: str, tmp_path:
         plan = await ask(kinds.PLAN_SWEEPS, chain="TRC20")
         assert (plan.state, plan.cause) == ("failed", causes.NO_WALLET)
         async with opened(database_url, environment) as payouts:
-            await asyncio.wait_for(payouts.check(asyncio.Event(), check_interval_s=0.1), 60)
+            await asyncio.wait_for(payouts.checked.wait(), 60)
         for chain in ("ERC20", "TRC20"):
             plan = await ask(kinds.PLAN_SWEEPS, chain=chain)
             assert (plan.state, plan.result and plan.result["addresses"]) == ("done", 0), plan.cause

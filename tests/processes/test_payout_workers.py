@@ -16,7 +16,7 @@ from tests.withdrawals.conftest import in_shop as in_shop
 from merchant_wallet.base import db
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.config import ConfigError, load_settings
-from merchant_wallet.base.workers import WorkerConnection
+from merchant_wallet.base.workers import WorkerConnection, run_workers
 from merchant_wallet.book.nonce_partitions import ensure_nonce_partitions
 from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.chains.keys.keystore import SEED, store_key
@@ -25,8 +25,6 @@ from merchant_wallet.processes.base import make_base, make_writer
 from merchant_wallet.processes.payout_workers import PayoutWorkers, enter_wallets, open_payout_workers
 from merchant_wallet.processes.signers import find_keys_folder
 from merchant_wallet.withdrawals.hot_wallet_store import list_wallets
-from merchant_wallet.withdrawals.nonce_gaps import NonceGapWorker
-from merchant_wallet.withdrawals.payer import Payer
 
 PASSPHRASE = "a passphrase of the tests"
 QUICK_COST = 1 << 12
@@ -45,8 +43,8 @@ def test_nothing_is_paid_before_the_chains_fit_the_settings(in_shop: InShop) -> 
             stop.set()
 
         chain.on_broadcast = end
-        payer, gaps = shop.payer(chain), shop.gaps({})
-        await PayoutWorkers(payer, gaps, check).run(stop, check_interval_s=0)
+        workers = PayoutWorkers(shop.payer(chain), shop.gaps({}), check)
+        await run_workers([workers.run, partial(workers.keep_fit, check_interval_s=0)], stop)
         assert asked == [0, 0, 0]
         assert [payout.payout_id for payout in chain.built] == [order.order_id]
 
@@ -62,10 +60,9 @@ def test_a_worker_that_is_stopped_while_the_chains_do_not_fit_ends_without_payin
             stop.set()
             return ["there is no contract at the token's address"]
 
-        payer: Payer = shop.payer(chain)
-        gaps: NonceGapWorker = shop.gaps({})
-        await PayoutWorkers(payer, gaps, check).run(stop)
-        assert chain.built == []
+        workers = PayoutWorkers(shop.payer(chain), shop.gaps({}), check)
+        await run_workers([workers.run, workers.keep_fit], stop)
+        assert (chain.built, workers.checked.is_set()) == ([], False)
 
     in_shop(scenario)
 
@@ -94,7 +91,7 @@ def test_nodes_are_checked_again_where_only_an_apart_cell_is_paid(in_shop: InSho
 
 @asynccontextmanager
 async def opened(url: str, environment: dict[str, str]) -> AsyncIterator[PayoutWorkers]:
-    """The payout workers, as the worker side makes them from its environment."""
+    """The payout workers, as the worker side makes them from its environment, while it keeps them fit."""
     base = make_base(load_settings(environment), as_worker(url))
     connect, writer = partial(db.connect, base.url), make_writer(base, connections=2)
     await writer.open()
@@ -104,7 +101,11 @@ async def opened(url: str, environment: dict[str, str]) -> AsyncIterator[PayoutW
         closing.push_async_callback(worker_connection.close)
         payout_workers = await open_payout_workers(base, connect, writer, worker_connection)
         closing.push_async_callback(payout_workers.close)
+        stop = asyncio.Event()
+        keeping = asyncio.create_task(payout_workers.keep_fit(stop, check_interval_s=0.1))
         yield payout_workers
+        stop.set()
+        await keeping
 
 
 def test_settings_and_a_keystore_are_all_it_takes_to_pay_on_both_chains(

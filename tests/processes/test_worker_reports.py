@@ -21,8 +21,7 @@ def test_nodes_signer_and_wallets_are_reported_with_what_is_wrong(database_url: 
     async def scenario(environment: dict[str, str]) -> list[Report]:
         settings = load_settings(environment)
         async with opened(database_url, environment) as payouts:
-            stop = asyncio.Event()
-            await asyncio.wait_for(payouts.check(stop, check_interval_s=0.1), 60)
+            await asyncio.wait_for(payouts.checked.wait(), 60)
             reporter = WorkerReporter(
                 partial(db.connect, as_worker(database_url)), settings, payouts, None, clock=lambda: 7_000
             )

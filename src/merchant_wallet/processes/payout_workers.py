@@ -19,7 +19,14 @@ from psycopg import AsyncConnection
 from merchant_wallet.base.cells import DEFAULT_CELL_ID
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.spans import Tracing
-from merchant_wallet.base.workers import Connect, WorkerConnection, repeat, repeat_until, run_workers
+from merchant_wallet.base.workers import (
+    Connect,
+    WorkerConnection,
+    repeat,
+    repeat_until,
+    run_workers,
+    start_after,
+)
 from merchant_wallet.chains.protocol import Chain
 from merchant_wallet.chains.sandbox.chain import SandboxChain
 from merchant_wallet.chains.transport import Admission
@@ -56,11 +63,11 @@ log = structlog.get_logger(__name__)
 
 
 class PayoutWorkers:
-    """The payout workers of these chains. They start when `check` finds nothing wrong. `admit_nodes` is
-    called before that, and then every minute by `keep_fit`.
+    """The payout workers of these chains.
 
-    `payer` pays the default cell's orders. `make_payer` makes the payers of apart cells, for the same chains;
-    these wait for `checked`. `wrong` is what the last check found.
+    Each process runs `keep_fit`. It calls `check` until that finds nothing wrong, and then `admit_nodes`
+    every minute. What pays waits for `checked`: `run`, and the payers of apart cells that `make_payer` makes
+    for the same chains. `payer` pays the default cell's orders. `wrong` is what the last check found.
     """
 
     def __init__(
@@ -102,27 +109,27 @@ class PayoutWorkers:
         """Refused signatures since the start."""
         return 0 if self._signer is None else self._signer.refusals
 
-    async def run(self, stop: asyncio.Event, *, check_interval_s: float = CHECK_INTERVAL_S) -> None:
-        """Pay until `stop` is set."""
-        await self.check(stop, check_interval_s=check_interval_s)
+    async def run(self, stop: asyncio.Event) -> None:
+        """Pay from the time that `keep_fit` has found nothing wrong, until `stop` is set."""
         sweeping = [] if self._sweeps is None else [self._sweeps.run]
         cold = [] if self._cold is None else [self._cold.run]
         fees = [] if self._fees is None else [self._fees.run]
         lost = [] if self._lost is None else [self._lost.run]
-        await run_workers([self.payer.run, self._gaps.run, *sweeping, *cold, *fees, *lost], stop)
+        workers = [self.payer.run, self._gaps.run, *sweeping, *cold, *fees, *lost]
+        await run_workers([start_after(self.checked, worker) for worker in workers], stop)
 
-    async def check(self, stop: asyncio.Event, *, check_interval_s: float = CHECK_INTERVAL_S) -> None:
-        """Wait until the keys fit the database and the nodes were checked, or `stop` is set."""
-        await repeat_until("key check", self._is_fit, stop=stop, interval_s=check_interval_s)
-        self.checked.set()
+    async def keep_fit(
+        self,
+        stop: asyncio.Event,
+        *,
+        check_interval_s: float = CHECK_INTERVAL_S,
+        admit_interval_s: float = ADMIT_INTERVAL_S,
+    ) -> None:
+        """Check until the keys fit the database, and then check the nodes again until `stop` is set.
 
-    async def keep_fit(self, stop: asyncio.Event, *, admit_interval_s: float = ADMIT_INTERVAL_S) -> None:
-        """Check, and then check the nodes again and again until `stop` is set.
-
-        Each process needs it, also one that pays for an apart cell alone: a node that was away must come
-        back.
+        A node that was away must come back, also in a process that pays for an apart cell alone.
         """
-        await self.check(stop)
+        await repeat_until("key check", self._is_fit, stop=stop, interval_s=check_interval_s)
         await repeat("node check", self._admit, stop=stop, interval_s=admit_interval_s)
 
     async def _is_fit(self) -> bool:
@@ -131,6 +138,7 @@ class PayoutWorkers:
             log.error("keys and database do not fit, nothing is paid", wrong=sentence)
         if not wrong:
             await self._admit()
+            self.checked.set()
         return not wrong
 
     async def _admit(self) -> None:

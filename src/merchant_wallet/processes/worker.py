@@ -159,7 +159,7 @@ async def work(
             checkpoints = Maintenance(connect, {"checkpoints": checkpoint_task.run_once})
             shared = replace(shared, ask_comparison=checkpoints.wake.set)
             compared = checkpoint_task.compared
-            workers = [checkpoints.run, *_open_home(base, writer, compared, payouts)]
+            workers += [checkpoints.run, *_open_home(base, writer, compared, payouts)]
             workers += _open_default_cell(shared, compared, chain_line, stack)
             workers += [WorkerReporter(connect, base.settings, payouts, checkpoint_task).run]
             workers.append(open_notifier(base, shared.callbacks, stack).run)
