@@ -195,6 +195,38 @@ def test_key_for_a_merchant_is_made_by_two_who_both_wait_before_they_approve_its
     ]
 
 
+def test_a_proposed_roll_is_stale_once_the_key_has_another_secret(terminal: Terminal) -> None:
+    wallet = terminal.of("root")
+    wallet.open_merchant()
+    made = [
+        wallet.ask("merchant", "roll-key", "Shop", "1", "--overlap", "0", *WHY),
+        wallet.ask("merchant", "roll-key", "Shop", "1", "--overlap", "5h", *WHY),
+        wallet.ask("merchant", "rotate-secret", "Shop", *WHY),
+    ]
+    first, *others = [proposed["proposalNo"] for proposed in made]
+    terminal.of("bob").ask("proposals", "accept", first)
+    for number in others:
+        assert "Propose it again" in wallet.ask("proposals", "accept", number, status=1)["outcome"]
+    assert wallet.read("select count(*)::int from merchant_secret where purpose = 'app'") == [(2,)]
+
+
+def test_a_proposed_address_that_looks_like_a_known_one_is_named(terminal: Terminal) -> None:
+    wallet = terminal.of("root")
+    shop = wallet.open_merchant()
+    listed, alike = (f"0x742d{digit * 32}f44e" for digit in "12")
+    wallet.run("merchant", "set", "Shop", "--allow-address", listed)
+    made = wallet.ask("merchant", "set", "Shop", "--allow-address", listed, "--allow-address", alike, *WHY)
+    [found] = made["lookalikes"]
+    assert (found["address"].lower(), found["looksLike"].lower()) == (alike, listed)
+    [waiting] = wallet.ask("proposals", "list")["proposals"]
+    assert waiting["lookalikes"] == made["lookalikes"]
+    shown = wallet.run("proposals", "show", made["proposalNo"])
+    assert "Looks like 0x742d…f44e of the allow-list, but is another" in shown.stderr
+    ours = wallet.register(shop, "dave").evm_address
+    cold = wallet.ask("cold", "wallet", "ERC20", f"{ours[:6]}{'0' * 32}{ours[-4:]}".lower(), *WHY)
+    assert [(one["looksLike"], one["known"]) for one in cold["lookalikes"]] == [(ours, "ours")]
+
+
 def test_suspended_merchant_is_resumed_by_two(terminal: Terminal) -> None:
     wallet = terminal.of("root")
     wallet.open_merchant()

@@ -46,7 +46,7 @@ def test_two_narrow_keys_together_do_not_cover_a_wide_one() -> None:
 
 
 def test_a_new_key_may_do_what_a_key_does_and_not_what_a_revoked_one_did() -> None:
-    wide = AppKey(2, "mk_2", "till", [], [], 1, "operator:ann", None, None, 1, None)
+    wide = AppKey(2, "mk_2", "till", [], [], 1, "operator:ann", None, None, 1, None, 1)
     revoked = replace(wide, revoked_ms=2)
     narrow = replace(wide, key_no=3, operations=list(READS))
     check_new_key(KeyLimits(), [wide, narrow])

@@ -150,9 +150,9 @@ async def propose_secret(
     from merchant_wallet.base.clock import now_ms
     from merchant_wallet.merchants import key_changes
 
-    if session.settings.needs_two_people:
-        await key_changes.check_roll(session.conn, merchant_id, key_no, now_ms())
-    facts = key_changes.describe_roll(overlap_ms)
+    if not session.settings.needs_two_people:
+        return None
+    facts = await key_changes.describe_roll(session.conn, merchant_id, key_no, overlap_ms, now_ms())
     return await propose(session, kind, subject, facts, reason, merchant_id=merchant_id)
 
 

@@ -189,12 +189,12 @@ async def propose_secret(
 
     Raises Unproposed, KeyRefused.
     """
-    merchant_id, facts = read_id(request, "merchant_id"), key_changes.describe_roll(overlap_ms)
+    merchant_id, at_ms = read_id(request, "merchant_id"), request.at_ms
     kind, subject = acts.ROTATE_SECRET, acts.format_subject(merchant_id)
     if overlap_ms is not None:
         kind, subject = key_acts.ROLL, key_acts.format_subject(merchant_id, key_no)
     async with conn.transaction():
-        await key_changes.check_roll(conn, merchant_id, key_no, request.at_ms)
+        facts = await key_changes.describe_roll(conn, merchant_id, key_no, overlap_ms, at_ms)
         return await proposal_forms.propose(request, conn, kind, subject, *facts, merchant_id)
 
 

@@ -71,6 +71,7 @@ class AppKey(msgspec.Struct, frozen=True):
     used_ms: int | None
     live_secrets: int
     overlap_ends_ms: int | None
+    newest_secret_no: int
 
     @property
     def limits(self) -> KeyLimits:

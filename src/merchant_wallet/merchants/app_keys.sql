@@ -1,11 +1,12 @@
 -- The keys of merchants: their names, limits and secrets. `app_keys.py` runs these. Key 1 is the merchant's first one.
 
 -- name: list_keys
--- All keys of a merchant, also revoked ones, with the number of their valid secrets and when the older one ends.
+-- All keys of a merchant, also revoked ones, with the number of their valid secrets, when the older one ends, and
+-- the number of the newest one. That is valid until the key is revoked, and each roll raises it.
 select n.key_no, coalesce(k.app_key, m.app_key) as app_key, coalesce(k.name, '') as name,
        coalesce(k.operations, '{}') as operations, coalesce(k.networks, '{}') as networks,
        coalesce(k.created_ms, m.created_ms) as created_ms, coalesce(k.created_by, '') as created_by,
-       k.revoked_ms, u.used_ms, s.live_secrets, s.overlap_ends_ms
+       k.revoked_ms, u.used_ms, s.live_secrets, s.overlap_ends_ms, s.newest_secret_no
   from merchant m
  cross join lateral (
        select 1 as key_no
@@ -14,11 +15,12 @@ select n.key_no, coalesce(k.app_key, m.app_key) as app_key, coalesce(k.name, '')
   left join merchant_key k on k.merchant_id = m.merchant_id and k.key_no = n.key_no
   left join merchant_key_use u on u.merchant_id = m.merchant_id and u.key_no = n.key_no
  cross join lateral (
-       select count(*)::int as live_secrets, min(v.expires_ms) as overlap_ends_ms
-         from (select f.expires_ms from merchant_secret f
+       select count(*)::int as live_secrets, min(v.expires_ms) as overlap_ends_ms,
+              max(v.secret_no) as newest_secret_no
+         from (select f.secret_no, f.expires_ms from merchant_secret f
                 where n.key_no = 1 and f.merchant_id = m.merchant_id and f.purpose = 'app' and f.retired_ms is null
                 union all
-               select g.expires_ms from merchant_key_secret g
+               select g.secret_no, g.expires_ms from merchant_key_secret g
                 where g.merchant_id = m.merchant_id and g.key_no = n.key_no and g.retired_ms is null) v
         where v.expires_ms is null or v.expires_ms > %(at_ms)s::bigint) s
  where m.merchant_id = %(merchant_id)s::bigint

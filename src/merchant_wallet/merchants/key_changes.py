@@ -3,6 +3,7 @@
 Rules:
 - One person may limit a key, end its older secret and revoke it.
 - A merchant's own person may add and roll a key. What a new one may do at most is in `key_acts`.
+- A proposed roll names the secret that it replaces. If the key was rolled meanwhile, it is stale.
 - Who has a key's secret can order in the merchant's name, without anybody's approval up to the merchant's
   limit. So a person of the platform proposes a new key or a roll, and another one accepts it and sees the
   secret. Both are noted as those who made it.
@@ -67,16 +68,23 @@ async def check_addition(conn: Connection, merchant_id: int, limits: KeyLimits, 
     key_acts.check_new_key(limits, await app_keys.list_keys(conn, merchant_id, at_ms))
 
 
-def describe_roll(overlap_ms: int | None) -> tuple[Facts, Facts]:
-    """The proposal to add a secret to a key. Without an overlap both work until the older one is ended."""
-    overlap = {} if overlap_ms is None else {"overlapMs": overlap_ms}
-    return {"rolled": False}, {"rolled": True, **overlap}
+async def describe_roll(
+    conn: Connection, merchant_id: int, key_no: int, overlap_ms: int | None, at_ms: int
+) -> tuple[Facts, Facts]:
+    """The proposal to add a secret to a key. Without an overlap both work until the older one is ended.
 
-
-async def check_roll(conn: Connection, merchant_id: int, key_no: int, at_ms: int) -> None:
-    """Check that a roll of a key may be proposed. It locks the merchant. Raises KeyRefused."""
-    if (await app_keys.lock_key(conn, merchant_id, key_no, at_ms)).live_secrets > 1:
+    It locks the merchant. Raises KeyRefused.
+    """
+    key = await app_keys.lock_key(conn, merchant_id, key_no, at_ms)
+    if key.live_secrets > 1:
         raise KeyRefused(KeyRefusal.TWO_SECRETS)
+    overlap = {} if overlap_ms is None else {"overlapMs": overlap_ms}
+    after = {"rolled": True, "secretNo": key.newest_secret_no + 1, **overlap}
+    return _describe_secret(key), after
+
+
+def _describe_secret(key: AppKey) -> Facts:
+    return {"rolled": False, "secretNo": key.newest_secret_no}
 
 
 def make_kinds(keyring: Keyring, *, sandbox: bool, secret_wait_ms: int) -> Mapping[str, Kind]:
@@ -118,8 +126,7 @@ def _make_new_kind(keyring: Keyring, *, sandbox: bool, secret_wait_ms: int) -> K
 
 def _make_roll_kind(keyring: Keyring, secret_wait_ms: int) -> Kind:
     async def read(conn: Connection, change: ProposedChange) -> Facts:
-        await _lock(conn, change, change.proposed_ms)
-        return describe_roll(None)[0]
+        return _describe_secret(await _lock(conn, change, change.proposed_ms))
 
     async def apply(conn: Connection, change: ProposedChange, author: Author) -> Applied:
         key = await _lock(conn, change, author.at_ms)
@@ -144,8 +151,9 @@ def _make_roll_kind(keyring: Keyring, secret_wait_ms: int) -> Kind:
 def _make_rotation_kind(keyring: Keyring, secret_wait_ms: int) -> Kind:
     async def read(conn: Connection, change: ProposedChange) -> Facts:
         assert change.merchant_id is not None
-        await store.raise_version(conn, change.merchant_id)
-        return describe_roll(None)[0]
+        return _describe_secret(
+            await app_keys.lock_key(conn, change.merchant_id, FIRST_KEY, change.proposed_ms)
+        )
 
     async def apply(conn: Connection, change: ProposedChange, author: Author) -> Applied:
         assert change.merchant_id is not None
