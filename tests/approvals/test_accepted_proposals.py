@@ -59,7 +59,7 @@ def test_the_workers_finish_what_was_accepted_and_left(database_url: str) -> Non
     async def story(scene: ProposalScene) -> None:
         no = (await scene.propose()).proposal_no
         await proposals.take(scene.conn, no, BOB, 2000, roles=ROLES)
-        finish = make_home_tasks(scene.writer)["proposals"]
+        finish = make_home_tasks(scene.writer, [])["proposals"]
         await finish(scene.conn, 2000)
         assert await scene.entries() == [], "whoever accepted it may still be at it"
         await finish(scene.conn, 2001 + proposals.UNFINISHED_AFTER_MS)
@@ -93,7 +93,7 @@ def test_a_proposal_that_the_workers_cannot_finish_keeps_no_other_waiting(databa
         for number in (stuck, free):
             await proposals.take(scene.conn, number, BOB, 2000, roles=ROLES)
         lame = Lame(database_url)
-        finish = make_home_tasks(lame)["proposals"]
+        finish = make_home_tasks(lame, [])["proposals"]
         with pytest.raises(ExceptionGroup, match="proposals"):
             await finish(scene.conn, 2001 + proposals.UNFINISHED_AFTER_MS)
         await lame.close()
@@ -114,7 +114,7 @@ def test_what_a_disabled_operator_had_accepted_is_not_carried_out_unless_it_was_
         if is_made:
             await scene.ask(scene.shop.merchant_id, proposals.command_of(taken))
         await scene.conn.execute("update operator set status = 'disabled' where name = 'bob'")
-        await make_home_tasks(scene.writer)["proposals"](scene.conn, 2001 + proposals.UNFINISHED_AFTER_MS)
+        await make_home_tasks(scene.writer, [])["proposals"](scene.conn, 2001 + proposals.UNFINISHED_AFTER_MS)
         done = await proposals.show(scene.conn, taken.proposal_no)
         assert done is not None
         assert (done.state, done.outcome) == (("accepted", None) if is_made else ("failed", LAPSED.msg))

@@ -14,10 +14,12 @@ from tests.deposits.conftest import (
     address,
 )
 
+from merchant_wallet.book.writer import Writer
 from merchant_wallet.deposits import chain_store
 from merchant_wallet.deposits.chain_store import CursorMoved
 from merchant_wallet.deposits.final_ranges import BlocksMissing, FinalityBroken
 from merchant_wallet.deposits.watcher import ALERT_AFTER, ChainUnfit
+from merchant_wallet.processes.worker import make_home_tasks
 from merchant_wallet.reporting.cells import reach_one
 from merchant_wallet.reporting.deposits import DepositFilter, list_cursors, list_deposits
 
@@ -165,8 +167,23 @@ def test_nodes_that_do_not_fit_for_a_minute_raise_an_alert_until_they_fit(in_sce
             [cursor] = await list_cursors(scene.home)
             assert (cursor.alert is None) == (count < ALERT_AFTER)
         assert cursor.alert == wrong[0]
+        await make_home_tasks(Writer(scene.url), ["ERC20"])["alerts of chains that are off"](scene.home, 1)
+        [cursor] = await list_cursors(scene.home)
+        assert cursor.alert == wrong[0]
         wrong.clear()
         await scene.catch_up(watcher)
+        [cursor] = await list_cursors(scene.home)
+        assert cursor.alert is None
+
+    in_scene(scenario)
+
+
+def test_the_alert_of_a_chain_that_is_taken_out_of_the_settings_is_removed(in_scene: InScene) -> None:
+    async def scenario(scene: DepositScene) -> None:
+        await scene.catch_up(scene.watcher(FakeChainReader()))
+        await chain_store.raise_alert(scene.home, "ERC20", "HTTP 403")
+        tasks = make_home_tasks(Writer(scene.url), ["TRC20"])
+        await tasks["alerts of chains that are off"](scene.home, 1)
         [cursor] = await list_cursors(scene.home)
         assert cursor.alert is None
 

@@ -246,6 +246,21 @@ def test_the_sandboxs_blocks_say_nothing_about_a_lag(
     assert shown["wallet_reconciliation_sound", ("ERC20",)] == 1
 
 
+def test_a_chain_that_is_taken_out_of_the_settings_has_no_age(
+    database_url: str, connection: psycopg.Connection
+) -> None:
+    connection.execute("insert into chain_cursor values ('BEP20', 90, 'f', 95, 'h', null, 1)")
+    connection.execute(
+        "insert into reconciliation"
+        " (chain, at_ms, block_number, books_units, chain_units, unexplained_units, is_sound, explanation)"
+        " values ('BEP20', 1, 100, 0, 3000000, 0, true, '{\"coin\": []}')"
+    )
+    shown = {name for name, labels in show(database_url) if labels[:1] == ("BEP20",)}
+    assert shown >= {"wallet_watcher_block", "wallet_custody_coins"}
+    ages = {"wallet_watcher_stopped", "wallet_watcher_idle_seconds", "wallet_watcher_lag_blocks"}
+    assert not shown & {*ages, "wallet_reconciliation_age_seconds", "wallet_reconciliation_sound"}
+
+
 def test_a_comparison_that_failed_keeps_the_numbers_of_the_one_before(
     database_url: str, connection: psycopg.Connection
 ) -> None:

@@ -202,7 +202,7 @@ async def test_failures_are_dropped_by_the_workers_also_where_nobody_signs_in(
     scene: SignInScene, database_url: str
 ) -> None:
     await fail(scene, 3)
-    drop = make_home_tasks(Writer(database_url))["failed sign-ins"]
+    drop = make_home_tasks(Writer(database_url), [])["failed sign-ins"]
     await drop(scene.conn, NOW_MS + attempts.BY_NAME.memory_ms)
     assert await count_rows(scene) == 0
 

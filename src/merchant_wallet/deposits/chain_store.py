@@ -124,6 +124,11 @@ async def raise_alert(home: AsyncConnection, chain: str, alert: str) -> None:
     await home.execute(_TEXTS["raise_alert"], {"chain": chain, "alert": alert})
 
 
+async def close_alerts(home: AsyncConnection, open_chains: Sequence[str]) -> None:
+    """Remove the alerts of chains that are not read any more: no move of a cursor would."""
+    await home.execute(_TEXTS["close_alerts"], {"chains": list(open_chains)})
+
+
 async def read_oldest_merchant_ms(home: AsyncConnection) -> int | None:
     """When the first merchant was created. None if there is none."""
     row = await (await home.execute(_TEXTS["oldest_merchant"])).fetchone()

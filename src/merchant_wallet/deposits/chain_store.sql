@@ -24,6 +24,10 @@ returning chain;
 -- What an operator should know of a chain that can't be read on.
 update chain_cursor set alert = %(alert)s::text where chain = %(chain)s::text;
 
+-- name: close_alerts
+-- The alerts of all chains but these.
+update chain_cursor set alert = null where alert is not null and chain <> all (%(chains)s::text[]);
+
 -- name: rewind_cursor
 -- Reads a chain again from an earlier block, never beyond what was read as final. Known transfers are not changed.
 update chain_cursor

@@ -9,6 +9,7 @@ from typing import Any, Final
 from psycopg import AsyncConnection
 
 from merchant_wallet.base.db import Queries
+from merchant_wallet.base.settings import Settings
 from merchant_wallet.observability.cell_figures import Sample
 from merchant_wallet.observability.metric_rows import Alert, Metric
 from merchant_wallet.postgres.backups.queries import SESSION, SLOT
@@ -35,7 +36,7 @@ BACKUPS: Final = (
 )
 
 
-async def read_backup(connection: AsyncConnection[Any], now_ms: int, sandbox: bool) -> list[Sample]:
+async def read_backup(connection: AsyncConnection[Any], now_ms: int, settings: Settings) -> list[Sample]:
     """How far the stored WAL is behind. Nothing without a store."""
     stored_ms = await find_backup(connection)
     if stored_ms is None:

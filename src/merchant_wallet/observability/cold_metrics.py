@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from psycopg import AsyncConnection
 
+from merchant_wallet.base.settings import Settings
 from merchant_wallet.custody.cold import store, wallets
 from merchant_wallet.custody.cold.limits import Limits
 from merchant_wallet.custody.cold.store import ColdTransfer
@@ -83,7 +84,7 @@ COLD: Final = (
 )
 
 
-async def read_cold(connection: AsyncConnection[Any], now_ms: int, sandbox: bool) -> list[Sample]:
+async def read_cold(connection: AsyncConnection[Any], now_ms: int, settings: Settings) -> list[Sample]:
     """The limits of each chain that has some, and the transfers under way."""
     limits, samples = await wallets.list_limits(connection), list[Sample]()
     for chain, of_chain in limits.items():

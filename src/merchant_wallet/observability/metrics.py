@@ -197,7 +197,7 @@ class Metrics:
                 connection = await self._worker_connection.get()
                 is_turn = await self._turn.take(connection) or self._is_siblings_turn()
                 if is_turn:
-                    samples = await read_platform(connection, self._clock(), self._settings.sandbox)
+                    samples = await read_platform(connection, self._clock(), self._settings)
                     samples += [*self._list_fee_caps(), *await self._read_cells(connection)]
         except (psycopg.Error, TimeoutError) as error:
             log.warning("metrics without the database", reason=describe_error(error))

@@ -9,6 +9,7 @@ from typing import Any, Final
 from psycopg import AsyncConnection
 
 from merchant_wallet.base.db import Queries
+from merchant_wallet.base.settings import Settings
 from merchant_wallet.observability.cell_figures import MAX_COUNTED, Sample, age
 from merchant_wallet.observability.metric_rows import Alert, Metric
 
@@ -67,7 +68,7 @@ SCREENING: Final = (
 )
 
 
-async def read_screening(connection: AsyncConnection[Any], now_ms: int, sandbox: bool) -> list[Sample]:
+async def read_screening(connection: AsyncConnection[Any], now_ms: int, settings: Settings) -> list[Sample]:
     """What screening keeps back, and the questions of the last hour."""
     waiting = await _rows(connection, "count_waiting", most=MAX_COUNTED)
     found = {(subject, state): (count, since_ms) for subject, state, count, since_ms in waiting}

@@ -5,7 +5,7 @@ reconciliation and maintenance. What works for one apart cell is in `cell_worker
 """
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from functools import partial
@@ -41,6 +41,7 @@ from merchant_wallet.chains.evm.chain import EvmChain
 from merchant_wallet.chains.keys.keystore import JOURNAL
 from merchant_wallet.chains.sandbox.reader import SandboxReader
 from merchant_wallet.chains.tron.chain import TronReader
+from merchant_wallet.deposits import chain_store
 from merchant_wallet.deposits.crediting import CreditingWorker
 from merchant_wallet.deposits.sandbox_deposits import SandboxDeposits
 from merchant_wallet.deposits.watcher import POLL_INTERVAL_S, Watcher
@@ -201,7 +202,7 @@ def _open_home(
     settings, connect = base.settings, base.cells.connect_home
     # Payouts wait for the first comparison with checkpoints: the database may be rolled back.
     yield start_after(compared, payouts.run)
-    yield Maintenance(connect, make_home_tasks(writer)).run
+    yield Maintenance(connect, make_home_tasks(writer, settings.open_chains)).run
     yield MoveTakeover(base.cells).run
     yield BookTakeover(base.cells).run
     yield MonthReports(base).run
@@ -306,7 +307,7 @@ def make_watchers(
     return watchers
 
 
-def make_home_tasks(writer: Books) -> dict[str, Task]:
+def make_home_tasks(writer: Books, open_chains: Sequence[str]) -> dict[str, Task]:
     """The tasks of once a minute that need no cell."""
 
     async def ask(merchant_id: int, command: Command) -> Outcome:
@@ -328,8 +329,12 @@ def make_home_tasks(writer: Books) -> dict[str, Task]:
         if failures:
             raise ExceptionGroup("proposals not finished", failures)
 
+    async def close_alerts(connection: AsyncConnection, at_ms: int) -> None:
+        await chain_store.close_alerts(connection, open_chains)
+
     return {
         "proposals": finish_proposals,
+        "alerts of chains that are off": close_alerts,
         "failed sign-ins": delete_expired,
         "failed sign-ins to log": write_failures,
         "old traces": delete_old,
