@@ -39,6 +39,7 @@ ALL = [
     "payouts",
     "disk",
     "notifications",
+    "accounts",
 ]
 
 
@@ -57,9 +58,21 @@ def wrong(checks: dict[str, dict[str, Any]]) -> list[str]:
 def test_a_wallet_in_good_order_has_nothing_wrong(wallet: Wallet) -> None:
     wallet.open_merchant()
     wallet.credit("Shop", "USDT", "1")
-    assert list(examine(wallet, 0)) == ALL
+    checks = examine(wallet, 0)
+    assert list(checks) == ALL
+    assert checks["accounts"]["hint"] is None
+    wallet.tamper(
+        "with made as (insert into operator (name, role, password_hash, created_ms)"
+        " select n, 'operator', '$argon2id$', 1 from unnest(array['bob', 'Ann', 'eve']) n"
+        " returning operator_id, name)"
+        " insert into notification_contact"
+        " (operator_id, email, email_asked_ms, email_confirmed_ms, time_zone)"
+        " select operator_id, case name when 'bob' then 'A@b.example' else 'a@b.example' end, 1,"
+        " case when name <> 'eve' then 2 end, 'UTC' from made"
+    )
     said = wallet.run("doctor").stdout
     assert said.count("ok ") + said.count("hint ") == len(ALL)
+    assert "one e-mail address for several accounts: Ann and bob\n" in said
 
 
 @pytest.mark.new_database

@@ -10,7 +10,7 @@ import asyncio
 import os
 import platform
 import shlex
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -48,6 +48,10 @@ ROLLBACK_ADVICE: Final = (
 REPLACED_ADVICE: Final = (
     "nothing is signed on this chain: move on to the new contract "
     "(docs/chains.md, If the issuer replaces the token)"
+)
+PERSONAL: Final = (
+    "who has two accounts can decide alone what needs two people: disable the second one, "
+    "unless several people read this mailbox"
 )
 
 
@@ -184,6 +188,7 @@ async def _check_all(data: Path | None) -> AsyncIterator[Finding]:
                 yield finding
             yield await check_disks(settings)
             yield await check_notifications(conn, settings)
+            yield judge_accounts(await fetch(conn, "list_shared_emails"))
             async for finding in check_archive(conn, settings, url):
                 yield finding
             async for finding in check_cells(conn, settings, url):
@@ -242,6 +247,14 @@ async def _check_roles(conn: Any) -> Finding:
     if (await fetch(conn, "may_read_roles"))[0] == (False,):
         return Finding("roles", "this is the role of one side, which can't see the roles of the other")
     return judge_roles(await fetch(conn, "list_side_roles"))
+
+
+def judge_accounts(shared: Sequence[tuple[Sequence[str]]]) -> Finding:
+    """Judge whether accounts are personal. `shared` are the accounts that have one e-mail address. Pure."""
+    if not shared:
+        return Finding("accounts", "no two accounts have one e-mail address")
+    named = "; ".join(" and ".join(names) for (names,) in shared)
+    return Finding("accounts", f"one e-mail address for several accounts: {named}", hint=PERSONAL)
 
 
 async def _check_clock(conn: Any) -> Finding:

@@ -44,3 +44,11 @@ select current_setting('max_connections')::int - current_setting('superuser_rese
 -- name: list_archived_months
 -- The months of books whose rows were removed, at least some of them.
 select merchant_id, month from archived_month where removed_id >= first_id order by merchant_id, month;
+
+-- name: list_shared_emails
+-- Active accounts with one confirmed e-mail address, by address.
+select array_agg(o.name order by lower(o.name collate "C"))
+  from notification_contact c join operator o on o.operator_id = c.operator_id
+ where o.status = 'active' and c.email_confirmed_ms is not null
+ group by lower(c.email) having count(*) > 1
+ order by lower(c.email);
