@@ -1,5 +1,6 @@
 """What is reserved for a lost order ends when the chain has proven what became of its signed transfers."""
 
+import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ from tests.withdrawals.test_reserves import TRON
 from merchant_wallet.audit.records import list_entries
 from merchant_wallet.chains.protocol import ChainAway, Payout, SignedTransfer, Verdict
 from merchant_wallet.withdrawals.lost_payouts import END, EXPIRED_MS, LostPayoutWorker, NotJudged
+from merchant_wallet.withdrawals.nonce_gaps import LOST_MS
 
 if TYPE_CHECKING:
     from tests.withdrawals.conftest import InShop, Shop
@@ -84,6 +86,36 @@ def test_a_lost_order_whose_transfers_are_void_reserves_nothing(
         [outcome] = await list_outcomes(shop)
         assert outcome.startswith("nothing was paid: ")
         assert await shop.rows("select frozen_cause from hot_wallet where frozen_cause is not null") == []
+
+    in_shop(scenario)
+
+
+def test_the_nonce_of_a_lost_order_that_nobody_sends_is_cancelled_after_an_hour(in_shop: "InShop") -> None:
+    async def scenario(shop: "Shop") -> None:
+        lost, chain = await lose(shop, ERC20_ADDRESS), shop.fake("sequenced")
+        chain.drop_pool()
+        later, payer = await shop.order(10_000_000), shop.payer(chains=shop.fakes())
+        await shop.turn(payer)
+        chain.mine(FINALITY + 1)
+        assert chain.paid() == {}
+        gaps, worker = shop.gaps(shop.fakes()), LostPayoutWorker(shop.connect, shop.fakes())
+        shop.clock.advance(LOST_MS - 1)
+        assert await gaps.cancel_gaps() == 0
+        shop.clock.advance(1)
+        assert await gaps.cancel_gaps() == 1
+        [(signed,), (cancel,)] = await shop.rows(
+            "(select raw from payout_signed where order_id = %s) union all select raw from cancel_signed",
+            lost.order_id,
+        )
+        assert json.loads(cancel)["fee"] > json.loads(signed)["fee"], "a node may still have the payout"
+        chain.mine(FINALITY + 1)
+        assert await worker.end_proven() == 1
+        [outcome] = await list_outcomes(shop)
+        assert outcome.startswith("nothing was paid: ")
+        assert await gaps.cancel_gaps() == 0
+        await shop.turn(payer)
+        chain.mine(FINALITY + 1)
+        assert await shop.pay(payer, later) == 2
 
     in_shop(scenario)
 

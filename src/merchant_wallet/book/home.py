@@ -14,6 +14,9 @@ from psycopg import AsyncConnection
 
 from merchant_wallet.base.db import Queries
 
+LOST: Final = "lost"
+"""The obstacle of a closed payout whose order is in no book: a copy that a rollback left behind has it."""
+
 QUERIES: Final = Queries(Path(__file__).with_name("home.sql"))
 
 
@@ -24,12 +27,13 @@ async def read_ranges(home: AsyncConnection[Any], merchant_id: int) -> tuple[int
 
 
 class PayoutRow(NamedTuple):
-    """A payout of an order, as home has it. `is_closed`: nothing is left to do."""
+    """A payout of an order, as home has it. `is_closed`: nothing is left to do. `is_lost`: see `LOST`."""
 
     order_id: int
     chain: str
     is_closed: bool
     frozen_ms: int | None
+    is_lost: bool
 
 
 async def page_payouts(
@@ -39,7 +43,7 @@ async def page_payouts(
 
     Closed ones from before the first id range are left out: the book began anew, and its orders were lost.
     """
-    values = {"merchant_id": merchant_id, "after": after, "page": page}
+    values = {"merchant_id": merchant_id, "after": after, "page": page, "lost": LOST}
     rows = await (await home.execute(QUERIES["page_payouts"].text, values)).fetchall()
     return [PayoutRow(*row) for row in rows]
 

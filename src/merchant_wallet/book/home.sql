@@ -13,9 +13,9 @@ select person, made_ms, eligible_ms, merchant_id from staff_secret where eligibl
  order by person, from_ms;
 
 -- name: page_payouts
--- The next payouts of a merchant's orders: their chain, whether nothing is left to do, and since when they are frozen. An id has its
--- range above 33 bits.
-select order_id, chain::text, phase = 'closed', frozen_ms from payout
+-- The next payouts of a merchant's orders: their chain, whether nothing is left to do, since when they are frozen, and whether
+-- they were closed as lost. An id has its range above 33 bits.
+select order_id, chain::text, phase = 'closed', frozen_ms, phase = 'closed' and coalesce(obstacle_kind = %(lost)s, false) from payout
  where merchant_id = %(merchant_id)s and order_id > %(after)s
    and (phase <> 'closed'
         or order_id >> 33 >= (select coalesce(min(range_no), 0) from id_range where merchant_id = %(merchant_id)s))

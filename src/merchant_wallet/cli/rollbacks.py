@@ -180,12 +180,15 @@ def _note_restored(document: dict[str, Any]) -> None:
         for merchant_id, entry_ids in cell["leftBehind"].items():
             where = f"the closed copy of merchant {merchant_id}'s book at the cell's old place"
             _note_left_behind(where, entry_ids, "cell move")
+        for order_ids in cell["closedOrders"].values():
+            _note_closed(order_ids)
     for merchant_id in document["merchants"]:
         terminal.note(f"Merchant {merchant_id} {RETURNED_ADVICE}")
     for book in document["books"]:
         terminal.note(f"The book of merchant {book['merchantId']} is in cell {book['cell']}.")
         for cell, entry_ids in book["leftBehind"].items():
             _note_left_behind(f"its closed copy in cell {cell}", entry_ids, "merchant move")
+        _note_closed(book["closedOrders"])
     if document["addresses"]:
         found = count_of(document["addresses"], "deposit address", "deposit addresses")
         terminal.note(
@@ -200,11 +203,15 @@ def _note_restored(document: dict[str, Any]) -> None:
     for orders in document["lostOrders"]:
         if orders["dropped"]:
             terminal.note(f"Its orders {_join(orders['dropped'])} are lost, and were not paid.")
-        if orders["closed"]:
-            terminal.note(
-                f"Its orders {_join(orders['closed'])} are lost, and may have been paid: look for them on the"
-                " chain before you enter the balances."
-            )
+        _note_closed(orders["closed"])
+
+
+def _note_closed(order_ids: Sequence[int]) -> None:
+    if order_ids:
+        terminal.note(
+            f"Its orders {_join(order_ids)} are lost, and may have been paid: look for them on the chain"
+            " before you enter the balances."
+        )
 
 
 def _note_left_behind(where: str, entry_ids: Sequence[int], command: str) -> None:
@@ -371,6 +378,7 @@ def _describe(outcome: Outcome) -> dict[str, Any]:
                 "oldAddress": cell.old_address,
                 "version": cell.version,
                 "leftBehind": {str(number): own for number, own in cell.left_behind.items()},
+                "closedOrders": {str(number): orders for number, orders in cell.closed.items() if orders},
             }
             for cell in cells
         ],
@@ -381,6 +389,7 @@ def _describe(outcome: Outcome) -> dict[str, Any]:
                 "cell": book.cell,
                 "entries": book.entries,
                 "leftBehind": book.left_behind,
+                "closedOrders": book.closed,
             }
             for book in books
         ],

@@ -1,4 +1,4 @@
-"""The worker that ends what is reserved for lost orders: home was restored, and their book began anew.
+"""The worker that ends what is reserved for lost orders: after a rollback no book has them.
 
 Rules:
 - The payouts of such orders are closed, so no payer has them (see `merchants.cells.book_placement`). What was
@@ -6,7 +6,8 @@ Rules:
 - Nothing is signed or sent here. Nothing is ended after a rollback that nobody has accepted.
 - A wallet whose nonce was used by an unknown transaction is not frozen: home has lost what it signed.
 - What was reserved without a nonce and without signed bytes is released after a day: whatever was signed in
-  the lost time has expired by then. An unused nonce is released as that of any other order (`nonce_gaps`).
+  the lost time has expired by then. An unused nonce is released as that of any other order, and one of which
+  something was signed is cancelled after an hour (`nonce_gaps`). Then the chain decides.
 - The audit log says what the chain has proven, and commits with the end.
 
 Statements are in `lost_payouts.sql`.

@@ -3,6 +3,9 @@
 Rules:
 - A nonce is cancelled only if nothing was signed for it. From then on only cancel transactions can use it.
   The database enforces that.
+- The nonce of a lost order is cancelled although something was signed for it, if that is not final after an
+  hour: nobody sends it any more, and later nonces would wait for ever. The chain decides between the two, and
+  `lost_payouts` ends the order either way.
 - A cancel transaction moves nothing, so two processes may cancel the same nonce. Still its bytes are
   committed before they are sent.
 - Statements are in `nonce_gaps.sql`.
@@ -32,6 +35,8 @@ _TEXTS: Final = {name: query.text.encode() for name, query in QUERIES.items()}
 POLL_INTERVAL_S: Final = 5.0
 GRACE_MS: Final = 60_000
 """How long a nonce may be free while later ones wait for it. A setting can change it."""
+LOST_MS: Final = 3_600_000
+"""How long what was signed for a lost order may take to become final."""
 REPLACE_MS: Final = 300_000
 """A cancel transaction that still waits after this is signed again with higher fees."""
 
@@ -95,7 +100,7 @@ class NonceGapWorker:
         await reservations.release_idle(connection, name, chain.wallet, before_ms)
         await connection.execute(_TEXTS["mark_cancelled"], parameters)
         await connection.execute(_TEXTS["mark_for_cancel"], parameters)
-        cursor = await connection.execute(_TEXTS["list_gaps"], parameters)
+        cursor = await connection.execute(_TEXTS["list_gaps"], parameters | {"lost_ms": now - LOST_MS})
         return [nonce for (nonce,) in await cursor.fetchall()]
 
     async def _cancel(self, name: str, chain: Chain, nonce: int) -> None:
@@ -105,7 +110,8 @@ class NonceGapWorker:
         stored, signed_ms = await _read_cancels(connection, key)
         if not stored or now - signed_ms >= REPLACE_MS:
             try:
-                cancel = await chain.build_cancel(nonce, stored)
+                # It must outbid what was signed for a lost order, which a node may still have.
+                cancel = await chain.build_cancel(nonce, [*await _read_lost(connection, key), *stored])
             except Blocked as blocked:
                 log.warning("nonce gap can't be cancelled yet", chain=name, nonce=nonce, cause=str(blocked))
             else:
@@ -124,6 +130,12 @@ async def _read_cancels(
     rows = await cursor.fetchall()
     stored = [SignedTransfer(bytes(raw), tx_hash, block) for raw, tx_hash, block, _ in rows]
     return stored, rows[-1][3] if rows else 0
+
+
+async def _read_lost(connection: AsyncConnection, key: dict[str, object]) -> list[SignedTransfer]:
+    """What was signed with the nonce for a lost order."""
+    cursor = await connection.execute(_TEXTS["read_lost"], key)
+    return [SignedTransfer(bytes(raw), tx_hash, block) for raw, tx_hash, block in await cursor.fetchall()]
 
 
 async def _store_cancel(

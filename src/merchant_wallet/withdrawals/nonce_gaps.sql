@@ -19,10 +19,26 @@ update wallet_nonce f set cancelled_ms = %(now_ms)s::bigint
                   and r.ended_no is not null);
 
 -- name: list_gaps
--- Nonces to cancel, lowest first.
+-- Nonces to cancel, lowest first. Also those of lost orders whose newest transfer was signed before a moment: their payouts are
+-- closed, and what they reserve has not ended.
 select nonce from wallet_nonce
  where chain = %(chain)s::text and wallet = %(wallet)s::bytea and purpose = 'cancel' and cancelled_ms is null
+union all
+select r.nonce
+  from payout_reservation r
+  join payout p on p.merchant_id = r.merchant_id and p.order_id = r.order_id and p.phase = 'closed'
+ where r.chain = %(chain)s::text and r.wallet = %(wallet)s::bytea and r.nonce is not null and r.ended_no is null
+   and (select max(s.signed_ms) from payout_signed s where s.merchant_id = r.merchant_id and s.order_id = r.order_id)
+       <= %(lost_ms)s::bigint
  order by nonce;
+
+-- name: read_lost
+-- Everything that was signed with a nonce for a payout, oldest first. A cancelled nonce of another kind has nothing.
+select s.raw, s.tx_hash, s.built_at_block
+  from payout_reservation r
+  join payout_signed s on s.merchant_id = r.merchant_id and s.order_id = r.order_id
+ where r.chain = %(chain)s::text and r.wallet = %(wallet)s::bytea and r.nonce = %(nonce)s::bigint
+ order by s.attempt_no;
 
 -- name: read_cancels
 -- Everything that was signed to cancel a nonce, oldest first.

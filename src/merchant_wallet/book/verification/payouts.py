@@ -1,9 +1,10 @@
 """Compares home's payouts with the orders of a book.
 
 No foreign key can do that: the orders may be in another database. Home has a payout only after the order
-exists, and closes it only after the order has ended. It freezes a payout after the order, and thaws it before
-the order. So home is read first, and the book outside its snapshot. A copy of the book may be behind: it is
-caught up before a violation counts.
+exists, and closes it only after the order has ended, or because the order was lost with a copy of the book.
+The book must not have such an order. Home freezes a payout after the order, and thaws it before the order. So
+home is read first, and the book outside its snapshot. A copy of the book may be behind: it is caught up
+before a violation counts.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -57,6 +58,12 @@ async def _check_page(
 
 
 def _check_payout(payout: PayoutRow, chain: str | None, status: int | None) -> None:
+    if payout.is_lost:
+        if chain is not None:
+            raise_violation(
+                "payout", "its payout was closed as lost, the book has it", order_id=payout.order_id
+            )
+        return
     if chain != payout.chain:
         found = "no such order" if chain is None else f"an order on {chain}"
         text = f"its payout is on {payout.chain}, the book has {found}"

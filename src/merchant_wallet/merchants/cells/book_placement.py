@@ -8,8 +8,9 @@ Rules:
 - Without one, it is the whole copy that has the newest signed checkpoint of the book. Of several, the longest
   one, if the others are beginnings of it. If they went different ways after that checkpoint, two people
   choose (see `kept_copies`), and nothing is placed before.
-- All other copies are closed. What they alone have is named, and orders there of which nothing was signed are
-  never paid. Home records the move again, so `merchant move --drop-old` removes the old copy.
+- All other copies are closed. What they alone have is named. Orders there of which nothing was signed are
+  never paid. The payouts of the others are closed as lost: their orders are in no book. Home records the move
+  again, so `merchant move --drop-old` removes the old copy.
 - Other copies are closed first, then the right one is opened, then home is told. So after a kill the same
   copy is chosen again.
 - A book without any copy begins anew, empty and with a new id range: its last copy was lost with home. Its
@@ -32,6 +33,7 @@ from merchant_wallet.base.counted import count_of
 from merchant_wallet.base.db import Queries
 from merchant_wallet.base.ids import MAX_ID
 from merchant_wallet.book.checkpoints import check_checkpoints
+from merchant_wallet.book.home import LOST
 from merchant_wallet.book.verification.verify import verify_book
 from merchant_wallet.merchants.cells import book_fence, kept_copies
 from merchant_wallet.merchants.cells.book_copies import remove_copy
@@ -80,12 +82,16 @@ class KnownPlace(NamedTuple):
 
 
 class PlacedBook(NamedTuple):
-    """A book that was placed. `left_behind`: the entries that only closed copies have, by cell."""
+    """A book that was placed. `left_behind`: the entries that only closed copies have, by cell.
+
+    `closed` are orders among them for which money was reserved or a transfer signed.
+    """
 
     merchant_id: int
     cell: str
     entries: int
     left_behind: dict[str, list[int]]
+    closed: list[int]
 
 
 class LostBook(NamedTuple):
@@ -167,8 +173,8 @@ class _Placement:
                 left[self._names[copy.cell_id]] = alone
         if not chosen.is_open and chosen.cell_id != DEFAULT_CELL_ID:
             await book_fence.open_copy(self._cells[chosen.cell_id], chosen.merchant_id, version)
-        await self._tell_home(place, chosen, others, version, left)
-        return PlacedBook(place.merchant_id, self._names[chosen.cell_id], chosen.entry_count, left)
+        closed = await self._tell_home(place, chosen, others, version, left)
+        return PlacedBook(place.merchant_id, self._names[chosen.cell_id], chosen.entry_count, left, closed)
 
     async def _choose(self, place: KnownPlace, copies: Sequence[Copy]) -> Copy:
         """The right copy. Raises NoWholeCopy, CopiesDiffer."""
@@ -255,7 +261,8 @@ class _Placement:
         others: Sequence[Copy],
         version: int,
         left: dict[str, list[int]],
-    ) -> None:
+    ) -> list[int]:
+        """Returns the orders whose payouts were closed as lost."""
         home, merchant_id = self._home, place.merchant_id
         values = {"merchant_id": merchant_id, "cell_id": chosen.cell_id, "move_version": version}
         async with home.transaction():
@@ -269,9 +276,11 @@ class _Placement:
             if others:
                 old = max(others, key=lambda copy: _rank(place, copy))
                 await home.execute(QUERIES["write_move"].text, {**values, "from_cell_id": old.cell_id})
-            for entry_ids in left.values():
-                await drop_payouts(home, merchant_id, entry_ids)
-            await self._record("merchant.move.restore", place, chosen.cell_id, leftBehind=_count(left))
+            own = [entry_id for entry_ids in left.values() for entry_id in entry_ids]
+            closed = await end_payouts(home, merchant_id, own)
+            told = {"leftBehind": _count(left), "closedOrders": closed}
+            await self._record("merchant.move.restore", place, chosen.cell_id, **told)
+        return closed
 
     async def _begin_anew(self, place: KnownPlace, copies: Sequence[Copy]) -> LostBook:
         if copies:
@@ -315,10 +324,14 @@ async def list_own_entries(here: Connection, there: Connection, merchant_id: int
         before = rows[-1][0]
 
 
-async def drop_payouts(home: Connection, merchant_id: int, entry_ids: Sequence[int]) -> None:
-    """Drop what home was to pay of the orders that only a closed copy of a book has."""
-    values = {"merchant_id": merchant_id, "order_ids": entry_ids}
+async def end_payouts(home: Connection, merchant_id: int, entry_ids: Sequence[int]) -> list[int]:
+    """Drop what home was to pay of the orders that only a closed copy of a book has, and close what it began.
+
+    Returns the orders of which it had begun to pay. What is reserved for them ends as in `lost_payouts`.
+    """
+    values = {"merchant_id": merchant_id, "order_ids": entry_ids, "lost": LOST, "now_ms": now_ms()}
     await home.execute(QUERIES["drop_payouts"].text, values)
+    return sorted(row[0] for row in await _fetch(home, "close_left_behind", values))
 
 
 async def _fetch(cell: Connection, name: str, values: dict[str, Any] | None = None) -> list[tuple[Any, ...]]:

@@ -61,10 +61,18 @@ values (%(merchant_id)s::bigint, gen_random_uuid(), 'switched', %(from_cell_id)s
         (extract(epoch from clock_timestamp()) * 1000)::bigint, (extract(epoch from clock_timestamp()) * 1000)::bigint);
 
 -- name: drop_payouts
--- Payouts of orders that only a closed copy has. One that was reserved or signed before payouts stopped stays, and `verify` names it.
+-- Payouts of orders that only a closed copy has, for which nothing was reserved or signed.
 delete from payout p
  where p.merchant_id = %(merchant_id)s::bigint and p.order_id = any (%(order_ids)s::bigint[]) and p.signed_no = 0
    and not exists (select from payout_reservation r where r.merchant_id = p.merchant_id and r.order_id = p.order_id);
+
+-- name: close_left_behind
+-- The other payouts of such orders. What was signed for them stays on record. Nothing more is signed, and `verify` expects no order.
+update payout set phase = 'closed', frozen_cause = null, frozen_ms = null, obstacle_kind = %(lost)s::text,
+       obstacle_cause = 'only a closed copy of the book has its order', obstacle_ms = %(now_ms)s::bigint
+ where merchant_id = %(merchant_id)s::bigint and order_id = any (%(order_ids)s::bigint[])
+   and (phase <> 'closed' or obstacle_kind is distinct from %(lost)s::text)
+returning order_id;
 
 -- name: drop_unsigned
 -- Payouts of a book that begins anew, for which nothing was reserved or signed. Its orders are lost.

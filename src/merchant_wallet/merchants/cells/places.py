@@ -37,7 +37,7 @@ from merchant_wallet.base import db
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.db import Queries
 from merchant_wallet.merchants.cells import fence, new_place
-from merchant_wallet.merchants.cells.book_placement import drop_payouts, list_own_entries
+from merchant_wallet.merchants.cells.book_placement import end_payouts, list_own_entries
 from merchant_wallet.merchants.cells.directory import Directory
 from merchant_wallet.merchants.cells.moves import Auditor
 from merchant_wallet.merchants.cells.moving import SESSION_NAME
@@ -82,7 +82,8 @@ class Place(NamedTuple):
 class RestoredCell(NamedTuple):
     """A cell whose place or version home did not know.
 
-    `left_behind`: the entries that only its other places have, by merchant.
+    `left_behind`: the entries that only its other places have, by merchant. `closed`: the orders among them
+    for which money was reserved or a transfer signed.
     """
 
     name: str
@@ -90,6 +91,7 @@ class RestoredCell(NamedTuple):
     old_address: str | None
     version: int
     left_behind: dict[int, list[int]]
+    closed: dict[int, list[int]]
 
 
 async def find_evidence(
@@ -359,10 +361,9 @@ async def _write(
         if is_moved:
             moved = {**values, "old_address": cell.address}
             await home.execute(QUERIES["write_move"].text, moved)
-        for merchant_id, own in left.items():
-            await drop_payouts(home, merchant_id, own)
-        await _record(home, by, cell.name, cell, values, left)
-    return RestoredCell(cell.name, found.address, cell.address, version, left)
+        closed = {merchant_id: await end_payouts(home, merchant_id, own) for merchant_id, own in left.items()}
+        await _record(home, by, cell.name, cell, values, left, closed)
+    return RestoredCell(cell.name, found.address, cell.address, version, left, closed)
 
 
 async def _add(home: Connection, home_url: str, name: str, typed: str, by: Auditor) -> RestoredCell:
@@ -386,8 +387,8 @@ async def _add(home: Connection, home_url: str, name: str, typed: str, by: Audit
         await record_evidence(home, [make_evidence(cell, place, now_ms())])
         if not (await home.execute(QUERIES["add_cell"].text, values)).rowcount:
             raise PlaceRefused(f"Home has given the number of cell {name}, {place.cell_id}, to another cell.")
-        await _record(home, by, name, None, values, {})
-    return RestoredCell(name, address, None, place.version, {})
+        await _record(home, by, name, None, values, {}, {})
+    return RestoredCell(name, address, None, place.version, {}, {})
 
 
 async def _record(
@@ -397,10 +398,16 @@ async def _record(
     before: KnownCell | None,
     after: Mapping[str, Any],
     left: Mapping[int, Sequence[int]],
+    closed: Mapping[int, Sequence[int]],
 ) -> None:
     told = None if before is None else {"address": before.address, "version": before.version}
     counts = {str(merchant_id): len(own) for merchant_id, own in left.items()}
-    facts = {"address": after["address"], "version": after["version"], "leftBehind": counts}
+    facts = {
+        "address": after["address"],
+        "version": after["version"],
+        "leftBehind": counts,
+        "closedOrders": sorted(order_id for order_ids in closed.values() for order_id in order_ids),
+    }
     await by.author(now_ms()).record(home, "cell.restore_place", f"cell {name}", before=told, after=facts)
 
 
