@@ -1,6 +1,7 @@
 """Worker that prepares months that have ended or are restated, and signs those that two people have accepted.
 
 Rules:
+- An open month is prepared anew when an earlier one has got another version.
 - A month that can't be prepared yet is tried again each minute.
 - The key is the one of the checkpoints. It is opened for each signing, since it may have been replaced.
 - Several processes may run this. One at a time does it.

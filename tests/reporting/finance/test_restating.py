@@ -56,6 +56,10 @@ async def test_a_wrong_month_is_restated_with_those_after_it_and_the_next_one_ca
         assert (report.state, report.version, report.problem) == ("prepared", 2, None)
         assert await finance.verify(month) == []
         await finance.accept(await finance.propose(report), at_ms + 3)
+    # December was prepared against what is superseded now. The worker prepares it anew.
+    assert await months.find_due(finance.scene.conn, at_ms) == DECEMBER
+    december = await months.prepare(finance.databases, DECEMBER, at_ms + 3)
+    assert (december.state, december.version) == ("prepared", 1)
     assert await months.find_due(finance.scene.conn, at_ms) is None
     assert await finance.sign(at_ms + 4) == ["2024-10", "2024-11"]
     assert (await finance.close(DECEMBER)).state == "closed"

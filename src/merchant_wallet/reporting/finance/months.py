@@ -187,12 +187,14 @@ async def read_former(home: Connection, month: str, merchant_id: int | None = No
 
 
 async def find_due(home: Connection, now_ms: int) -> Period | None:
-    """The next month to prepare: the first that is restated, or the one after the last.
+    """The next month to prepare: the first that is restated, the first open one that was prepared against
+    another version of an earlier month, or the one after the last.
 
     Without any, it is the last month that has ended.
     """
-    if restated := await fetch(home, QUERIES["find_restated"].text, {}):
-        return parse_month(restated[0]["month"])
+    for name in ("find_restated", "find_outdated"):
+        if found := await fetch(home, QUERIES[name].text, {}):
+            return parse_month(found[0]["month"])
     last = await list_months(home, limit=1)
     ended = previous_month(month_of(now_ms - READY_AFTER_MS))
     due = next_month(last[0].period) if last else ended

@@ -111,6 +111,13 @@ update month_report set restate_ms = %(at_ms)s::bigint, restate_reason = %(reaso
 -- The first month whose next version is to be prepared.
 select month from month_report where restate_ms is not null order by month limit 1;
 
+-- name: find_outdated
+-- The first open month that was prepared before the present version of an earlier one.
+select r.month from month_report r
+ where r.accepted_ms is null
+   and exists (select from month_report e where e.month < r.month and e.prepared_ms > r.prepared_ms)
+ order by r.month limit 1;
+
 -- name: keep_superseded
 -- Keep the version that was in force.
 insert into superseded_month (month, version, figures, books, digest, prepared_ms, accepted_ms, proposal_no, lone_actor, closed_ms,
