@@ -4,7 +4,7 @@ import json
 import re
 
 import pytest
-from tests.cli.conftest import Wallet
+from tests.cli.conftest import ADDRESS, Wallet
 
 from merchant_wallet.base.ids import MAX_ID
 from merchant_wallet.book.commands import Approve, Fail, TakeUp
@@ -40,6 +40,22 @@ def test_an_order_that_waits_is_listed_and_approved(wallet: Wallet) -> None:
     assert (approved["txnStatus"], approved["status"]) == ("0", "pending")
     again = wallet.ask("withdrawals", "approve", "Shop", order_id)
     assert again == approved
+
+
+def test_an_order_to_an_address_that_looks_like_a_known_one_says_so(wallet: Wallet) -> None:
+    merchant_id, alike = open_shop(wallet), f"0x742d{'0' * 32}f44e"
+    assert wallet.ask("merchant", "set", "Shop", "--allow-address", alike)["lookalikes"] == []
+    order_id = wallet.order(merchant_id, "40")
+    [line] = wallet.ask("withdrawals", "list", "--status", "0")["withdrawals"]
+    [found] = line["lookalikes"]
+    assert (found["address"], found["looksLike"].lower(), found["known"]) == (ADDRESS, alike, "allowed")
+    said = "Looks like 0x742d…f44e of the allow-list, but is another. The known address: 0x742d0000"
+    for command in (("list",), ("show", order_id), ("approve", order_id)):
+        assert said in wallet.run("withdrawals", *command).stderr
+    # The first list had none to look like. A longer one has.
+    other = f"0x742d{'1' * 32}f44e"
+    listed = ("merchant", "set", "Shop", "--allow-address", alike, "--allow-address", other)
+    assert said in wallet.run(*listed).stderr
 
 
 def test_above_the_second_limit_the_first_yes_says_that_another_person_must_follow(wallet: Wallet) -> None:

@@ -117,3 +117,11 @@ def test_proposals_that_add_a_look_alike_say_so(till: Till, people: People) -> N
     cold = to_eip55(make_alike(bytes(evm)))
     url = proposal_of(ann.post(f"{COLD_PAGE}/ERC20/wallet", {"address": cold, "reason": WHY}))
     assert f"Looks like {show_ends(cold)}, an address of ours, but is another" in read_text(bob.page(url))
+
+
+def test_a_first_allow_list_with_a_look_alike_says_so(till: Till, people: People) -> None:
+    ann = people.signed_in("operator")
+    pay(till, 1)
+    said = read_text(ann.follow(set_(ann, till.shop, allowed_addresses=f"{ALIKE} {OTHER_ENDS}")).text)
+    assert said.count("looks like the known address") == 1
+    assert f"looks like the known address {PAID}, but is another" in said

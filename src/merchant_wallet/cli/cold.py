@@ -14,6 +14,7 @@ from merchant_wallet.cli.cold_output import (
     list_chains,
 )
 from merchant_wallet.cli.failures import Failure
+from merchant_wallet.cli.lookalikes import list_lookalikes, note_lookalikes
 from merchant_wallet.cli.options import (
     AmountArgument,
     ChainArgument,
@@ -95,6 +96,7 @@ def wallet(
         from merchant_wallet.cli.finance_reach import reach
         from merchant_wallet.custody.cold import two_person_changes as changes
         from merchant_wallet.reporting import orders
+        from merchant_wallet.reporting.lookalikes import NewAddress
 
         tokens = {code: settings.token for code, settings in session.settings.chains.items()}
         text = None if address == "none" else address
@@ -102,15 +104,22 @@ def wallet(
             count_orders = partial(orders.count_to, cells)
             after = await changes.describe_address(session.conn, chain, text, tokens[chain], count_orders)
         before = await changes.read_address(session.conn, chain)
-        return await _change(
+        document, proposed = await _change(
             session,
             (changes.ADDRESS, chain),
             (before, after),
             reason,
             lambda author: changes.set_address(session.conn, author, chain, (before, after), tokens),
         )
+        new = [] if text is None else [NewAddress(None, text)]
+        return {**document, "lookalikes": await list_lookalikes(session, new)}, proposed
 
-    _print(_run(data, act), as_json)
+    document, proposed = _run(data, act)
+    if proposed is None:
+        terminal.print_answer(document, as_json)
+    else:
+        print_proposed(proposed, as_json, lookalikes=document["lookalikes"])
+    note_lookalikes(document["lookalikes"])
 
 
 @app.command()

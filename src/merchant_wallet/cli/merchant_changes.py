@@ -3,7 +3,7 @@
 Rules: `merchants.acts` checks values, makes the change and records it.
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -87,11 +87,11 @@ async def _propose(
     return await propose(session, acts.SET, acts.format_subject(number), facts, reason, merchant_id=number)
 
 
-def print_outcome(change: "Change", proposed: "ProposedChange | None", as_json: bool) -> None:
-    """Print what was changed and what was proposed."""
+def print_outcome(change: "Change", proposed: "ProposedChange | None", as_json: bool, **more: Any) -> None:
+    """Print what was changed and what was proposed, as a document with more fields."""
     if as_json:
         number = {} if proposed is None else {"proposalNo": proposed.proposal_no}
-        terminal.print_document({**describe(change.after), **number})
+        terminal.print_document({**describe(change.after), **number, **more})
         return
     _print_change(change, told=proposed is not None)
     if proposed is not None:

@@ -4,6 +4,7 @@ Rules: an option is passed as text to `merchants.records`, which checks values. 
 the command that creates them.
 """
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -11,6 +12,7 @@ import typer
 from merchant_wallet.cli import terminal
 from merchant_wallet.cli.cells import choose_cell
 from merchant_wallet.cli.failures import CANNOT_RUN, REFUSED, Failure
+from merchant_wallet.cli.lookalikes import list_lookalikes, note_lookalikes
 from merchant_wallet.cli.merchant_access import KEPT_ONCE
 from merchant_wallet.cli.merchant_access import app as access
 from merchant_wallet.cli.merchant_changes import change_settings, print_outcome
@@ -260,12 +262,19 @@ def set_(
     if not (typed or off or on):
         raise Failure("Nothing to change: name at least one setting (see --help).", CANNOT_RUN)
 
-    async def act(session: Session) -> "tuple[Change, ProposedChange | None]":
-        found = await session.find(merchant)
-        return await change_settings(session, found.merchant_id, typed, off, on, reason)
+    async def act(session: Session) -> "tuple[Change, ProposedChange | None, list[Mapping[str, Any]]]":
+        from merchant_wallet.merchants.two_person_changes import with_settings
+        from merchant_wallet.reporting.lookalikes import NewAddress
 
-    change, proposed = run(data, act)
-    print_outcome(change, proposed, as_json)
+        merchant_id = (await session.find(merchant)).merchant_id
+        change, proposed = await change_settings(session, merchant_id, typed, off, on, reason)
+        wanted = with_settings(change.before, typed).allowed_addresses - change.before.allowed_addresses
+        new = [NewAddress(merchant_id, address) for address in sorted(wanted)]
+        return change, proposed, await list_lookalikes(session, new)
+
+    change, proposed, alike = run(data, act)
+    print_outcome(change, proposed, as_json, lookalikes=alike)
+    note_lookalikes(alike)
 
 
 def _switch(on: bool | None) -> str | None:

@@ -7,6 +7,7 @@ import typer
 
 from merchant_wallet.cli import terminal
 from merchant_wallet.cli.failures import Failure
+from merchant_wallet.cli.lookalikes import find_lookalikes, list_lookalikes, note_lookalikes
 from merchant_wallet.cli.options import DataOption, JsonOption
 from merchant_wallet.cli.second_person import describe, find_person, flatten, print_proposal
 from merchant_wallet.cli.session import Session, run
@@ -41,12 +42,22 @@ def list_all(
     async def act(session: Session) -> dict[str, Any]:
         from merchant_wallet.approvals import changes
         from merchant_wallet.base.clock import now_ms
+        from merchant_wallet.reporting.lookalikes import list_new_addresses
 
         read = changes.list_decided if decided else changes.list_open
         found = await read(session.conn, at_ms=now_ms(), limit=limit)
-        return {"proposals": [describe(change) for change in found]}
+        new = [(change, [] if decided else list_new_addresses(change)) for change in found]
+        alike = await find_lookalikes(session, [one for _, ones in new for one in ones])
+        return {
+            "proposals": [
+                {**describe(change), "lookalikes": [each for one in ones for each in alike.get(one, [])]}
+                for change, ones in new
+            ]
+        }
 
-    terminal.print_list(run(data, act), "proposals", LIST_COLUMNS, as_json, show=flatten)
+    document = run(data, act)
+    terminal.print_list(document, "proposals", LIST_COLUMNS, as_json, show=flatten)
+    note_lookalikes([each for proposal in document["proposals"] for each in proposal["lookalikes"]])
 
 
 @app.command()
@@ -60,13 +71,17 @@ def show(number: NumberArgument, data: DataOption = None, as_json: JsonOption = 
 
     async def act(session: Session) -> dict[str, Any]:
         from merchant_wallet.approvals import changes
+        from merchant_wallet.reporting.lookalikes import list_new_addresses
 
         found = await changes.show(session.conn, number)
         if found is None:
             raise Failure(f"There is no proposal {number}.")
-        return describe(found)
+        alike = await list_lookalikes(session, list_new_addresses(found))
+        return {**describe(found), "lookalikes": alike}
 
-    print_proposal(run(data, act), as_json)
+    document = run(data, act)
+    print_proposal(document, as_json)
+    note_lookalikes(document["lookalikes"])
 
 
 @app.command()

@@ -166,9 +166,9 @@ def print_changed(done: "dict[str, Any] | ProposedChange", as_json: bool) -> Non
         print_proposed(done, as_json)
 
 
-def print_proposed(change: "ProposedChange", as_json: bool) -> None:
-    """Print a proposal that was made instead of the change, and what to do next."""
-    print_proposal(describe(change), as_json)
+def print_proposed(change: "ProposedChange", as_json: bool, **more: Any) -> None:
+    """Print a proposal that was made instead of the change, with more fields, and what to do next."""
+    print_proposal({**describe(change), **more}, as_json)
     terminal.note(
         f"Nothing was changed yet. Another person accepts it in the console, or with "
         f"`merchant-wallet proposals accept {change.proposal_no}`."

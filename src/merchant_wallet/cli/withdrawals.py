@@ -8,6 +8,7 @@ from merchant_wallet.base.ids import MAX_ID
 from merchant_wallet.base.user_input import parse_digits
 from merchant_wallet.cli import terminal
 from merchant_wallet.cli.failures import CANNOT_RUN, Failure
+from merchant_wallet.cli.lookalikes import find_lookalikes, note_lookalikes
 from merchant_wallet.cli.options import BeforeOrderOption, DataOption, JsonOption, LimitOption, MerchantOption
 from merchant_wallet.cli.session import Session, find_actor, run
 from merchant_wallet.cli.wallets import read_payout
@@ -69,6 +70,8 @@ def list_some(
     """
 
     async def act(session: Session) -> dict[str, Any]:
+        from merchant_wallet.book.rules.withdrawals import PENDING
+        from merchant_wallet.reporting.lookalikes import NewAddress
         from merchant_wallet.reporting.paging import split_page
 
         if merchant is None:
@@ -79,9 +82,14 @@ def list_some(
             found = await _list_of(session, merchant, status, before, limit + 1)
         rows, last = split_page(found, limit)
         next_before = last.order.order_id if last is not None and merchant is not None else None
-        orders = [describe(shown) for shown in rows]
+        new = [NewAddress(shown.merchant_id, shown.order.address) for shown in rows]
+        waiting = [one for one, shown in zip(new, rows, strict=True) if shown.order.status == PENDING]
+        alike = await find_lookalikes(session, waiting)
         return {
-            "withdrawals": orders,
+            "withdrawals": [
+                {**describe(shown), "lookalikes": alike.get(one, [])}
+                for one, shown in zip(new, rows, strict=True)
+            ],
             "more": last is not None,
             "nextBefore": next_before,
             "awayCells": session.away,
@@ -89,6 +97,7 @@ def list_some(
 
     document = run(data, act)
     terminal.print_list(document, "withdrawals", LIST_COLUMNS, as_json)
+    note_lookalikes([alike for order in document["withdrawals"] for alike in order["lookalikes"]])
     if document["more"]:
         go_on = f"--before {document['nextBefore']}" if merchant else "a larger --limit, or --merchant"
         terminal.note_more(go_on)
@@ -288,6 +297,7 @@ async def _ask(session: Session, named: Named, command: "Command") -> dict[str, 
 
 async def _read(session: Session, merchant_id: int, order_id: int) -> dict[str, Any]:
     from merchant_wallet.reporting import books
+    from merchant_wallet.reporting.lookalikes import NewAddress
 
     async with session.cell(merchant_id) as cell:
         shown = await books.show_withdrawal(cell, merchant_id, order_id)
@@ -303,7 +313,13 @@ async def _read(session: Session, merchant_id: int, order_id: int) -> dict[str, 
         }
         for step in shown.steps
     ]
-    return {**describe(shown), **await read_payout(session, merchant_id, order_id), "steps": steps}
+    new = NewAddress(merchant_id, shown.order.address)
+    return {
+        **describe(shown),
+        **await read_payout(session, merchant_id, order_id),
+        "steps": steps,
+        "lookalikes": (await find_lookalikes(session, [new])).get(new, []),
+    }
 
 
 def _print_order(document: dict[str, Any], as_json: bool) -> None:
@@ -313,6 +329,7 @@ def _print_order(document: dict[str, Any], as_json: bool) -> None:
     if not as_json:
         terminal.print_table(STEP_COLUMNS, document["steps"])
         terminal.print_table(ATTEMPT_COLUMNS, document["attempts"])
+    note_lookalikes(document["lookalikes"])
 
 
 def describe(shown: "WithdrawalView") -> dict[str, Any]:

@@ -17,7 +17,7 @@ from starlette.responses import Response
 from merchant_wallet.approvals.changes import ProposedChange
 from merchant_wallet.audit.records import Author
 from merchant_wallet.base.user_input import InvalidInput
-from merchant_wallet.console import proposal_forms, setting_fields
+from merchant_wallet.console import flash, proposal_forms, setting_fields
 from merchant_wallet.console.form_state import FormState
 from merchant_wallet.console.merchants import ONE, load, url_of
 from merchant_wallet.console.proposal_forms import Unproposed
@@ -28,6 +28,7 @@ from merchant_wallet.merchants.records import Merchant
 from merchant_wallet.merchants.settings import SettingRefused, find_insecure
 from merchant_wallet.merchants.store import Change
 from merchant_wallet.operators.roles import Right
+from merchant_wallet.reporting.lookalikes import NewAddress, find_lookalikes
 from merchant_wallet.web.languages import N_, Language
 
 _REFUSED: Final = N_("Not a value that can be set: {why}")
@@ -41,6 +42,9 @@ _MOVED: Final = N_(
     "Somebody else has changed this meanwhile. Your value is not saved yet. The present value is: {now}"
 )
 _SAVED: Final = N_("Saved. It takes effect from the next request on.")
+_SAVED_ALIKE: Final = N_(
+    "Saved. {address} looks like the known address {known}, but is another: compare both whole."
+)
 _SAME: Final = N_("Nothing was changed.")
 _SAVED_AND_PROPOSED: Final = N_("The rest was saved. This takes effect when another person accepts it.")
 _MARK_LENGTH: Final = 12
@@ -99,7 +103,24 @@ async def change_settings(request: ConsoleRequest, conn: Connection) -> Response
         # Every value was checked above. Only this rule needs the book.
         refused = FormState(typed, {"currency-mode": request.translate(_MODE_STAYS)})
         return await _show(request, conn, merchant, refused, request.form.text("marks"))
-    return redirect_after_change(request, f"{url_of(merchant.merchant_id)}/settings", changed)
+    url = f"{url_of(merchant.merchant_id)}/settings"
+    if changed.proposed is None and (alike := await _find_alike(request, conn, merchant, texts)):
+        address, known = alike
+        return request.redirect(url, _SAVED_ALIKE, tone=flash.WARN, address=address, known=known)
+    return redirect_after_change(request, url, changed)
+
+
+async def _find_alike(
+    request: ConsoleRequest, conn: Connection, before: Merchant, texts: Mapping[str, str]
+) -> tuple[str, str] | None:
+    """An address that one person has added to the allow-list, and a known one that it looks like.
+
+    That is a first list: a further address is proposed, and the proposal shows it.
+    """
+    after = two_person_changes.with_settings(before, texts).allowed_addresses
+    new = [NewAddress(before.merchant_id, one) for one in sorted(after - before.allowed_addresses)]
+    found = await find_lookalikes(conn, request.cells, new, request.merchant_id)
+    return next(((one.address, alikes[0].address) for one, alikes in found.items()), None)
 
 
 def redirect_after_change(request: ConsoleRequest, url: str, changed: Changed) -> Response:
