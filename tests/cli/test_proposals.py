@@ -339,6 +339,8 @@ def test_person_whose_account_is_disabled_changes_nothing_at_the_terminal(termin
         ("merchant", "set", "Shop", "--approval-limit", "600", *WHY),
         ("merchant", "suspend", "Shop"),
         ("merchant", "roll-key", "Shop", "1", *WHY),
+        ("merchant", "move", "Shop", "main"),
+        ("cell", "move", "far", "--undo"),
         ("callbacks", "pause", "Shop"),
         ("wallets", "freeze", "TRC20", "--reason", "odd balances"),
         ("rates", "set", "USDT:KFB", "7.1"),

@@ -70,6 +70,7 @@ def move(
         raise Failure("Give --undo or --drop-old, and --gone only with one of them.", CANNOT_RUN)
 
     async def act(session: Session) -> dict[str, Any]:
+        await session.require_right()
         found = await _find(session, name, url, begins=not (undo or drop_old))
         if gone:
             return await _end_alone(session, found, url, source_url)

@@ -61,6 +61,7 @@ def move(
         raise Failure("Give --undo or --drop-old, not both.", CANNOT_RUN)
 
     async def act(session: Session) -> dict[str, Any]:
+        await session.require_right()
         merchant_id = (await session.find(merchant)).merchant_id
         found = await _find(session, merchant_id, cell, begins=not (undo or drop_old))
         return await _with_mover(session, found, within, _choose(session, undo, drop_old))

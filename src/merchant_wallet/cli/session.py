@@ -241,6 +241,14 @@ class Session:
         actor, at_ms = find_actor(), now_ms()
         return Author(actor, SOURCE, at_ms, facts or {}, hold=hold_of(Person(actor, SOURCE), at_ms))
 
+    async def require_right(self) -> None:
+        """Check that the person still may, before what lasts too long to keep disabling waiting.
+
+        Raises RightLost.
+        """
+        async with self.conn.transaction():
+            await self.author().held(self.conn)
+
     async def ask(self, merchant_id: int, command: "Command", check: "Hold | None" = None) -> "Outcome":
         """Have a book carry a command out, and give the outcome once it is committed and recorded.
 
