@@ -165,6 +165,7 @@ EXTENDED: Final = {
     "tests/test_test_command.py": "tools: the test commands",
     "tests/test_tools.py": "tools: outside programs",
     "tests/withdrawals/test_real_chains.py": "loops of kills",
+    "tests/withdrawals/test_stuck_together.py": "nine payouts on a real node",
 }
 """The beginnings of ids of extended tests, each with what the tests behind it are about."""
 EXTENDED_ROWS: Final = {
