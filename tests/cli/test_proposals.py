@@ -12,6 +12,7 @@ from tests.cli.test_deposits import hold, watch_only
 from tests.waits import BLOCKED_BY
 
 from merchant_wallet import cli
+from merchant_wallet.base.addresses import to_eip55
 from merchant_wallet.base.db import connect_sync
 
 WHY = ("--reason", "contract of 3 March")
@@ -222,7 +223,7 @@ def test_a_proposed_address_that_looks_like_a_known_one_is_named(terminal: Termi
     assert waiting["lookalikes"] == made["lookalikes"]
     shown = wallet.run("proposals", "show", made["proposalNo"])
     assert "Looks like 0x742d…f44e of the allow-list, but is another" in shown.stderr
-    ours = wallet.register(shop, "dave").evm_address
+    ours = to_eip55(wallet.register(shop, "dave").evm_address)
     cold = wallet.ask("cold", "wallet", "ERC20", f"{ours[:6]}{'0' * 32}{ours[-4:]}".lower(), *WHY)
     assert [(one["looksLike"], one["known"]) for one in cold["lookalikes"]] == [(ours, "ours")]
 

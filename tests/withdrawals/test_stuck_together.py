@@ -31,7 +31,7 @@ def test_nine_payouts_that_a_higher_base_fee_stopped_are_in_one_block_after_one_
         recipient = format_address(ERC20, RECIPIENT)
         orders = [await shop.order(2 * COIN + number * 10_000, recipient) for number in range(ORDERS)]
         async with evm.chain() as chain:
-            payer = shop.payer(chains={ERC20: chain})
+            payer = shop.payer(chains={ERC20: chain}, max_concurrent=16)
             await shop.turn(payer)
             attempts = "select attempt_no, count(*)::int from payout_signed group by 1 order by 1"
             assert await shop.rows(attempts) == [(1, ORDERS)]
