@@ -68,7 +68,8 @@ delete from payout p
 
 -- name: close_left_behind
 -- The other payouts of such orders. What was signed for them stays on record. Nothing more is signed, and `verify` expects no order.
-update payout set phase = 'closed', frozen_cause = null, frozen_ms = null, obstacle_kind = %(lost)s::text,
+-- A payer that still has one loses its claim, so it does not take the mark away.
+update payout set fence = fence + (fence > 0)::int, phase = 'closed', frozen_cause = null, frozen_ms = null, obstacle_kind = %(lost)s::text,
        obstacle_cause = 'only a closed copy of the book has its order', obstacle_ms = %(now_ms)s::bigint
  where merchant_id = %(merchant_id)s::bigint and order_id = any (%(order_ids)s::bigint[])
    and (phase <> 'closed' or obstacle_kind is distinct from %(lost)s::text)
