@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import psycopg
 import pytest
+from devnet.tron_costs import FACTOR_SCALE
 from tests.chains.evm_scene import HELD, WALLET, EvmScene
 from tests.chains.tron_scene import WALLET_SUN, WALLET_UNITS, TronScene
 from tests.sweeps.evm_steps import coin, finish, open_it, pay_in, transfers_to_wallet
@@ -259,13 +260,15 @@ def test_energy_that_gets_a_little_dearer_delays_no_sweep(
     in_scene(scenario)
 
 
+@pytest.mark.parametrize("what", ["energy_sun", "energy_factor"], ids=["price", "penalty"])
 def test_energy_that_doubles_is_paid_with_more_trx_and_every_sun_is_accounted_for(
-    in_scene: "InScene", tron: TronScene, tmp_path: Path
+    in_scene: "InScene", tron: TronScene, tmp_path: Path, what: str
 ) -> None:
     async def scenario(scene: SweepScene) -> None:
         worker, address = await begin_tron_token(scene, tron, tmp_path)
-        coins = tron.network.fake.coins
-        tron.network.fake.energy_sun *= 2
+        fake, coins = tron.network.fake, tron.network.fake.coins
+        doubled = {"energy_sun": 2 * fake.energy_sun, "energy_factor": 2 * fake.energy_factor + FACTOR_SCALE}
+        setattr(fake, what, doubled[what])
         await worker.follow()
         scene.clock.now_ms += TOP_UP_AGAIN_MS
         await worker.follow()
