@@ -273,7 +273,9 @@ def set_(
         return change, proposed, await list_lookalikes(session, new)
 
     change, proposed, alike = run(data, act)
-    print_outcome(change, proposed, as_json, lookalikes=alike)
+    # Only a new allow-list can have some.
+    more = {"lookalikes": alike} if allow_address else {}
+    print_outcome(change, proposed, as_json, **more)
     note_lookalikes(alike)
 
 
