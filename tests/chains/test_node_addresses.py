@@ -12,6 +12,8 @@ from tests.rows import each_row
 
 from merchant_wallet.base.chains import TRC20
 from merchant_wallet.base.config import ConfigError, load_settings
+from merchant_wallet.base.node_addresses import UNLIMITED, CallLimits
+from merchant_wallet.base.settings import SETTINGS
 from merchant_wallet.chains.transport import NodeFailed
 from merchant_wallet.chains.tron.http import TronNode, TronNodes
 
@@ -127,6 +129,14 @@ def test_a_node_without_constant_calls_says_which_setting_it_lacks(network: Tron
         ("ERC20_RPC_HEADERS", "a x-api-key: hush\x7f"),
         ("ERC20_RPC_HEADERS", "a x-api-key: se,cret"),
         ("ERC20_RPC_HEADERS", "a Content-Length: 1"),
+        ("ERC20_RPC_LIMITS", "a"),
+        ("ERC20_RPC_LIMITS", "a 15"),
+        ("ERC20_RPC_LIMITS", "a 15/min"),
+        ("ERC20_RPC_LIMITS", "a 0/s"),
+        ("ERC20_RPC_LIMITS", "a 9/s 00/day"),
+        ("ERC20_RPC_LIMITS", "a 9/day 9/s"),
+        ("ERC20_RPC_LIMITS", "a none 9/s"),
+        ("ERC20_RPC_LIMITS", "http://a 9/s"),
     ],
 )
 def test_what_names_no_node_or_no_header_is_refused(name: str, value: str) -> None:
@@ -144,3 +154,34 @@ def test_a_header_of_a_host_that_is_no_node_is_refused() -> None:
     assert "hush" not in str(no.value)
     fits = load_settings(given | {"WALLET_ERC20_RPC_HEADERS": "A.example x-key: hush"})
     assert "hush" not in repr(fits) + repr(fits.chains) + repr(fits.chains["ERC20"].nodes)
+
+
+def test_a_node_over_https_has_the_limits_of_a_free_plan_unless_they_are_set() -> None:
+    nodes = (
+        "https://api.trongrid.io, https://paid.example/key, http://own:8090, http://a:1 solidity=https://b:2"
+    )
+    given = {"WALLET_SANDBOX": "false", "WALLET_TRC20_RPC": nodes, "WALLET_ERC20_RPC": "https://e.example"}
+    chains = load_settings(given).chains
+    free = CallLimits(15, 100_000)
+    assert [node.limits for node in chains[TRC20].nodes] == [free, free, UNLIMITED, free]
+    assert [node.limits for node in chains["ERC20"].nodes] == [CallLimits(25)]
+    limits = "paid.example 200/s,own:8090 5/s 900/day\n B:2 none, api.trongrid.io 20000/day"
+    chain = load_settings(given | {"WALLET_TRC20_RPC_LIMITS": limits}).chains[TRC20]
+    assert [str(node.limits) for node in chain.nodes] == ["20000/day", "200/s", "5/s 900/day", "none"]
+    shown = "paid.example 200/s,own:8090 5/s 900/day,b:2 none,api.trongrid.io 20000/day"
+    assert SETTINGS["trc20_rpc_limits"].show(chain.rpc_limits) == shown
+
+
+@each_row(
+    ("limits", "why"),
+    [
+        ("b.example 5/s", "b.example is no node"),
+        ("a.example 5/s, a.example:8 6/s", "a.example:8 has limits twice"),
+    ],
+)
+def test_limits_that_fit_no_node_stop_the_start(limits: str, why: str) -> None:
+    given = {"WALLET_ERC20_RPC": "https://a.example:8/k", "WALLET_ERC20_RPC_LIMITS": limits}
+    with pytest.raises(ConfigError, match=f"ERC20_RPC_LIMITS does not fit WALLET_ERC20_RPC: {why}"):
+        load_settings(given)
+    # The signer has no nodes.
+    assert len(load_settings({"WALLET_ERC20_RPC_LIMITS": limits}).chains["ERC20"].rpc_limits) > 0

@@ -8,8 +8,17 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from merchant_wallet.base.addresses import parse_evm, parse_tron, to_eip55, to_tron
-from merchant_wallet.base.chains import EVM, MIN_GAS, STATE_BLOCKS, TABLE, Chain
-from merchant_wallet.base.node_addresses import NodeAddress, NodeHeader, read_headers, read_nodes
+from merchant_wallet.base.chains import EVM, MIN_GAS, STATE_BLOCKS, TABLE, Chain, Family
+from merchant_wallet.base.node_addresses import (
+    UNLIMITED,
+    CallLimits,
+    HostLimits,
+    NodeAddress,
+    NodeHeader,
+    read_headers,
+    read_limits,
+    read_nodes,
+)
 from merchant_wallet.base.setting_types import (
     Setting,
     coins,
@@ -40,11 +49,14 @@ class ChainSettings(NamedTuple):
     explorer: str | None
     cold_addresses: tuple[bytes, ...] = ()
     rpc_headers: tuple[NodeHeader, ...] = ()
+    rpc_limits: tuple[HostLimits, ...] = ()
+    default_limits: CallLimits = UNLIMITED
+    """Of nodes over https."""
 
     @property
     def nodes(self) -> tuple[NodeAddress, ...]:
-        """The nodes with their headers. Raises ValueError for a header of a host that is no node."""
-        return read_nodes(self.rpc, self.rpc_headers)
+        """The nodes with their headers and limits. Raises ValueError for those of a host that is no node."""
+        return read_nodes(self.rpc, self.rpc_headers, self.rpc_limits, self.default_limits)
 
     def __repr__(self) -> str:
         """Leaves out the nodes' URLs and headers, which may contain a key."""
@@ -65,7 +77,11 @@ def make_chain_settings(given: Mapping[str, Any]) -> dict[str, ChainSettings]:
 
 def _make(chain: Chain, given: Mapping[str, Any]) -> ChainSettings:
     prefix = f"{chain.code.lower()}_"
-    values: dict[str, Any] = {"finality": chain.finality, "stuck_blocks": chain.stuck_blocks}
+    values: dict[str, Any] = {
+        "finality": chain.finality,
+        "stuck_blocks": chain.stuck_blocks,
+        "default_limits": _default_limits(chain.family),
+    }
     values |= {part: setting.default for part, setting in _list_parts(chain)}
     values |= {name.removeprefix(prefix): value for name, value in given.items() if name.startswith(prefix)}
     return ChainSettings(**values)
@@ -76,6 +92,7 @@ def _list_parts(chain: Chain) -> Iterator[tuple[str, Setting]]:
     code, coin = chain.code, chain.coin
     yield "rpc", _rpc(chain)
     yield "rpc_headers", _rpc_headers(chain)
+    yield "rpc_limits", _rpc_limits(chain)
     yield "token", _token(chain)
     yield "chain_id", _chain_id(chain)
     if chain.family is EVM:
@@ -184,6 +201,21 @@ def _rpc_headers(chain: Chain) -> Setting:
         "host alone.",
         secret=True,
     )
+
+
+def _rpc_limits(chain: Chain) -> Setting:
+    return Setting(
+        (),
+        read_limits,
+        "HOST N/s N/day, HOST N/s, HOST N/day or HOST none, separated by commas or line breaks",
+        f"How many calls a second and a day each process may send to nodes of WALLET_{chain.code}_RPC. "
+        f"A node over https that is not named has {_default_limits(chain.family)}, a node over http none. "
+        "Several processes that ask one node share its plan: divide the numbers.",
+    )
+
+
+def _default_limits(family: Family) -> CallLimits:
+    return CallLimits(family.calls_per_s, family.calls_per_day)
 
 
 def _token(chain: Chain) -> Setting:

@@ -29,11 +29,14 @@ class Family(NamedTuple):
 
     `coin_type` is the second level of a BIP44 path (SLIP-44). `key_name` names the family's keys in the
     keystore and its extended public keys in the database: the code of the family's first chain.
+    `calls_per_s` and `calls_per_day` are what a provider's free plan usually allows; None: not counted so.
     """
 
     name: Literal["evm", "tron"]
     coin_type: int
     key_name: str
+    calls_per_s: int
+    calls_per_day: int | None = None
 
 
 class Chain(NamedTuple):
@@ -79,8 +82,10 @@ ERC20: Final = "ERC20"
 TRC20: Final = "TRC20"
 BEP20: Final = "BEP20"
 
-EVM: Final = Family("evm", coin_type=60, key_name=ERC20)
-TRON: Final = Family("tron", coin_type=195, key_name=TRC20)
+# Providers count units of their own here, by the month.
+EVM: Final = Family("evm", coin_type=60, key_name=ERC20, calls_per_s=25)
+# TronGrid suspends whoever is faster, and again with each call.
+TRON: Final = Family("tron", coin_type=195, key_name=TRC20, calls_per_s=15, calls_per_day=100_000)
 FAMILIES: Final = (EVM, TRON)
 COIN_TYPES: Final = {family.key_name: family.coin_type for family in FAMILIES}
 KEY_NAMES: Final = tuple(COIN_TYPES)

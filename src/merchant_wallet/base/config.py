@@ -13,6 +13,7 @@ from typing import Any
 
 from merchant_wallet.base.atomic_files import create_file
 from merchant_wallet.base.chains import DEFAULT_CODES
+from merchant_wallet.base.node_addresses import read_nodes
 from merchant_wallet.base.setting_sources import PREFIX, ConfigError, Given, read_given
 from merchant_wallet.base.setting_types import parse_key
 from merchant_wallet.base.settings import SETTINGS, Settings, make_settings
@@ -40,7 +41,7 @@ def load_settings(
     values |= typed or {}
     settings = make_settings(values)
     _require_mode(settings, said="sandbox" in values)
-    _require_nodes_of_headers(settings)
+    _require_nodes(settings)
     return settings
 
 
@@ -78,15 +79,16 @@ def _require_mode(settings: Settings, *, said: bool) -> None:
         raise ConfigError("WALLET_PUBLIC_URL must begin with https:// outside the sandbox.")
 
 
-def _require_nodes_of_headers(settings: Settings) -> None:
-    """Refuse headers that no node gets: a misspelt host would mean requests without a key."""
+def _require_nodes(settings: Settings) -> None:
+    """Refuse headers and limits that no node gets: a misspelt host would mean requests without a key."""
     for code, chain in settings.chains.items():
-        try:
-            # The web side may have the nodes alone, and the signer neither.
-            _ = chain.nodes if chain.rpc else ()
-        except ValueError as error:
-            setting = f"{PREFIX}{code}_RPC"
-            raise ConfigError(f"{setting}_HEADERS does not fit {setting}: {error}.") from None
+        setting = f"{PREFIX}{code}_RPC"
+        for part, headers, limits in (("HEADERS", chain.rpc_headers, ()), ("LIMITS", (), chain.rpc_limits)):
+            try:
+                # The web side may have the nodes alone, and the signer neither.
+                _ = read_nodes(chain.rpc, headers, limits) if chain.rpc else ()
+            except ValueError as error:
+                raise ConfigError(f"{setting}_{part} does not fit {setting}: {error}.") from None
 
 
 def _parse(name: str, given: Given) -> Any:

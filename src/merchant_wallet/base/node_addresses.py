@@ -3,6 +3,8 @@
 Rules:
 - A node is `URL`, or `URL solidity=URL` for a java-tron that serves `/walletsolidity` on a port of its own.
 - A header is `HOST NAME: VALUE` or `HOST:PORT NAME: VALUE`. It goes to that host alone.
+- A limit is `HOST N/s`, `HOST N/day`, `HOST N/s N/day` or `HOST none`. It replaces the default of that host's
+  nodes. Only nodes over https have a default.
 - A node's name is its host, with the port if the URL has one. Nothing else of its URLs or headers is shown.
 """
 
@@ -17,6 +19,7 @@ SOLID_PATH: Final = "/walletsolidity/"
 _HEADER: Final = re.compile(
     r"([0-9A-Za-z_.:\[\]-]+)\s+([0-9A-Za-z!#$%&'*+.^_`|~-]+):\s*([!-~]+(?: +[!-~]+)*)"
 )
+_LIMIT: Final = re.compile(r"([0-9A-Za-z_.:\[\]-]+)\s+(?:none|(?:([0-9]{1,9})/s)?\s*(?:([0-9]{1,12})/day)?)")
 # The transport sets these.
 _RESERVED: Final = frozenset({"connection", "content-length", "content-type", "host", "transfer-encoding"})
 # A shorter part of a path is a word such as "v3" or "rpc". Hidden, it would garble every text with it.
@@ -31,12 +34,41 @@ class NodeHeader(NamedTuple):
     value: str
 
 
+class CallLimits(NamedTuple):
+    """How many calls a node takes in a second and in a day. None: any number."""
+
+    per_s: int | None = None
+    per_day: int | None = None
+
+    def __str__(self) -> str:
+        """As in the setting."""
+        counts = ((self.per_s, "s"), (self.per_day, "day"))
+        return " ".join(f"{count}/{unit}" for count, unit in counts if count) or "none"
+
+
+UNLIMITED: Final = CallLimits()
+
+
+class HostLimits(NamedTuple):
+    """The limits of the nodes of one host."""
+
+    host: str
+    limits: CallLimits
+
+    def __str__(self) -> str:
+        """As in the setting."""
+        return f"{self.host} {self.limits}"
+
+
 class NodeAddress(NamedTuple):
-    """One node: its URL, the URL of its final blocks if that is another one, and the headers that it gets."""
+    """One node: its URL, the URL of its final blocks if that is another one, the headers that it gets, and
+    its limits.
+    """
 
     url: str
     solid_url: str | None = None
     headers: tuple[NodeHeader, ...] = ()
+    limits: CallLimits = UNLIMITED
 
     def __repr__(self) -> str:
         """Only the name: the rest may contain a key."""
@@ -50,7 +82,11 @@ class NodeAddress(NamedTuple):
     @property
     def is_encrypted(self) -> bool:
         """Whether any of its URLs is https."""
-        return any(urlsplit(url).scheme == "https" for url in (self.url, self.solid_url) if url)
+        return any(urlsplit(url).scheme == "https" for url in self.list_urls())
+
+    def list_urls(self) -> list[str]:
+        """Its URL, or both."""
+        return [self.url] if self.solid_url is None else [self.url, self.solid_url]
 
     def base_of(self, path: str) -> str:
         """The URL that serves a path."""
@@ -62,7 +98,7 @@ class NodeAddress(NamedTuple):
 
     def list_secrets(self) -> tuple[str, ...]:
         """Every part of URLs and headers that may be a key, longest first."""
-        found = {part for url in (self.url, self.solid_url) if url for part in _keys_of_url(urlsplit(url))}
+        found = {part for url in self.list_urls() for part in _keys_of_url(urlsplit(url))}
         found |= {part for header in self.headers for part in _keys_of_header(header.value)}
         return tuple(sorted((part for part in found if part), key=lambda part: (-len(part), part)))
 
@@ -73,24 +109,40 @@ def name_of(url: str) -> str:
     return f"{parts.hostname}:{parts.port}" if parts.port else str(parts.hostname)
 
 
-def read_node(text: str, headers: Iterable[NodeHeader] = ()) -> NodeAddress:
-    """A node from its text, with those of the headers that are for it. Raises ValueError."""
+def read_node(
+    text: str,
+    headers: Iterable[NodeHeader] = (),
+    limits: Iterable[HostLimits] = (),
+    default: CallLimits = UNLIMITED,
+) -> NodeAddress:
+    """A node from its text, with those of the headers and limits that are for it. Raises ValueError."""
     url, *others = text.split() or [""]
     if len(others) > 1 or not all(other.startswith(SOLIDITY) for other in others):
         raise ValueError("a node is a URL, or URL solidity=URL")
     urls = [_checked(each) for each in (url, *(other.removeprefix(SOLIDITY) for other in others))]
     hosts = {host for each in urls for host in _hosts_of(each)}
     own = tuple(header for header in headers if header.host in hosts)
-    return NodeAddress(urls[0], urls[1] if others else None, own)
+    node = NodeAddress(urls[0], urls[1] if others else None, own)
+    named = [each.limits for each in limits if each.host in hosts]
+    if len(named) > 1:
+        raise ValueError(f"{node.name} has limits twice")
+    return node._replace(limits=named[0] if named else default if node.is_encrypted else UNLIMITED)
 
 
-def read_nodes(texts: Sequence[str], headers: Sequence[NodeHeader] = ()) -> tuple[NodeAddress, ...]:
-    """Nodes from their texts. Raises ValueError for one that is none, and for a header that no node gets."""
-    nodes = tuple(read_node(text, headers) for text in texts)
-    given = {header for node in nodes for header in node.headers}
-    for header in headers:
-        if header not in given:
-            raise ValueError(f"{header.host} is no node")
+def read_nodes(
+    texts: Sequence[str],
+    headers: Sequence[NodeHeader] = (),
+    limits: Sequence[HostLimits] = (),
+    default: CallLimits = UNLIMITED,
+) -> tuple[NodeAddress, ...]:
+    """Nodes from their texts. Raises ValueError for one that is none, and for a header or a limit that no
+    node gets.
+    """
+    nodes = tuple(read_node(text, headers, limits, default) for text in texts)
+    hosts = {host for node in nodes for url in node.list_urls() for host in _hosts_of(url)}
+    for host in [each.host for each in headers] + [each.host for each in limits]:
+        if host not in hosts:
+            raise ValueError(f"{host} is no node")
     return nodes
 
 
@@ -104,6 +156,21 @@ def _read_header(text: str) -> NodeHeader:
     if match is None or match[2].lower() in _RESERVED:
         raise ValueError("not HOST NAME: VALUE")
     return NodeHeader(name_of(f"//{match[1]}"), match[2], match[3])
+
+
+def read_limits(text: str) -> tuple[HostLimits, ...]:
+    """Limits, separated by commas or line breaks. Raises ValueError."""
+    return tuple(_read_limits(part.strip()) for part in re.split(r"[,\r\n]", text) if part.strip())
+
+
+def _read_limits(text: str) -> HostLimits:
+    match = _LIMIT.fullmatch(text)
+    if match is None:
+        raise ValueError("not HOST N/s N/day")
+    limits = CallLimits(*(int(count) if count else None for count in match.group(2, 3)))
+    if 0 in limits:
+        raise ValueError("a limit of 0")
+    return HostLimits(name_of(f"//{match[1]}"), limits)
 
 
 def _hosts_of(url: str) -> tuple[str, str]:

@@ -102,6 +102,7 @@ _OWN: Final = {
 _OF_CHAIN: Final = {
     "rpc": _W | _K,
     "rpc_headers": _K,
+    "rpc_limits": _K,
     "token": _W | _K | _S,
     "chain_id": _K | _S,
     "finality": _K,
