@@ -19,9 +19,13 @@ result.
 class Raw(Exception):
     """Answer with these bytes instead of JSON-RPC."""
 
-    def __init__(self, body: bytes, status: int = 200, content_type: str = "text/plain") -> None:
+    def __init__(
+        self, body: bytes, status: int = 200, content_type: str = "text/plain", retry_after: str | None = None
+    ) -> None:
         super().__init__(status)
         self.body, self.status, self.content_type = body, status, content_type
+        if retry_after is not None:
+            self.content_type += f"\r\nretry-after: {retry_after}"
 
 
 class Refusal(Exception):

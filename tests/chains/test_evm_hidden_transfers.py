@@ -135,8 +135,9 @@ def test_a_node_without_receipts_of_whole_blocks_is_asked_for_each(evm: EvmScene
 
     async def story(refusal: Raw | Refusal, chain: EvmChain, proxies: list[NodeProxy]) -> None:
         [proxy] = proxies
-        proxy.mend()
-        truth = await chain.transfers(number, number)
+        async with evm.chain(evm.node.url) as honest:
+            truth = await honest.transfers(number, number)
+        await chain.head()
         proxy.fail(refusal, RECEIPTS)
         proxy.asked.clear()
         assert await chain.transfers(number, number) == truth

@@ -1,6 +1,7 @@
 """What is said about a node that gives no answer: why, in words, and never a key."""
 
 import asyncio
+import itertools
 import socket
 import ssl
 from pathlib import Path
@@ -118,22 +119,34 @@ def test_an_error_object_under_an_http_error_is_the_nodes_own_refusal(
     status: int, evm_node: EvmDevnet
 ) -> None:
     async def story() -> None:
+        # After some of these the node rests, so each has a node of its own.
         async with NodeProxy(evm_node.url) as proxy:
-            nodes = EvmNodes(JsonRpc(Endpoints([f"{proxy.url}/v3/{KEY}"])))
+            path = itertools.count()
+
+            def nodes_of_its_own() -> EvmNodes:
+                return EvmNodes(JsonRpc(Endpoints([f"{proxy.url}/{next(path)}/v3/{KEY}"])))
+
+            nodes = nodes_of_its_own()
             proxy.fail(Raw(ERROR.format(-32005, f"project {KEY} is over its limit").encode(), status))
             with pytest.raises(
                 NodeRefused, match=r"eth_chainId: project \*\*\* is over its limit"
             ) as refused:
                 await nodes.first(lambda node: node.chain_id())
             assert (refused.value.code, refused.value.status) == (-32005, status)
+            await nodes.close()
+            nodes = nodes_of_its_own()
             proxy.fail(Raw(ERROR.format(3, "execution reverted").encode(), status))
             with pytest.raises(CallReverted):
                 await nodes.first(lambda node: node.call(bytes(20), b""))
+            await nodes.close()
+            nodes = nodes_of_its_own()
             proxy.fail(Raw(b"<h1>Forbidden</h1> key " + KEY.encode(), status))
             [failed] = await nodes.every(lambda node: node.chain_id())
             assert isinstance(failed, NodeFailed)
             assert failed.status == status
             assert str(failed).endswith(f": eth_chainId: HTTP {status}: Forbidden key ***")
+            await nodes.close()
+            nodes = nodes_of_its_own()
             proxy.fail(Raw(b'{"error":"unknown key"}'))
             [failed] = await nodes.every(lambda node: node.chain_id())
             assert str(failed).endswith('eth_chainId: not a JSON-RPC answer: {"error":"unknown key"}')

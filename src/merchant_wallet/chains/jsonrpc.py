@@ -80,11 +80,19 @@ class JsonRpc:
     async def ask_calls(
         self, node: int, read: Callable[[Any], T], method: str, many: Sequence[Sequence[object]]
     ) -> list[T | CallReverted]:
-        """The answers of one node to one method with many parameters, in order, in one batch.
+        """The answers of one node to one method with many parameters, in order, in one batch, or in several
+        of as many calls as the node takes in a second.
 
         A simulated call that reverts is one of the answers. Raises NodeFailed and NodeRefused: some nodes
         accept no batches.
         """
+        most = self.endpoints.most_at_once(node) or len(many) or 1
+        batches = [many[first : first + most] for first in range(0, len(many), most)]
+        return [answer for batch in batches for answer in await self._ask_batch(node, read, method, batch)]
+
+    async def _ask_batch(
+        self, node: int, read: Callable[[Any], T], method: str, many: Sequence[Sequence[object]]
+    ) -> list[T | CallReverted]:
         numbers = [next(self._ids) for _ in many]
         questions = [
             {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
@@ -92,7 +100,7 @@ class JsonRpc:
         ]
         # Calls revert, a batch as a whole does not.
         label = f"batch of {method}"
-        body = await self._post(node, label, questions, LARGE_ANSWER_BYTES)
+        body = await self._post(node, label, questions, LARGE_ANSWER_BYTES, calls=len(many))
         try:
             answers = self._batch_decoder.decode(body)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -105,11 +113,14 @@ class JsonRpc:
             for number in numbers
         ]
 
-    async def _post(self, node: int, method: str, question: object, limit_bytes: int) -> bytes:
+    async def _post(
+        self, node: int, method: str, question: object, limit_bytes: int, *, calls: int = 1
+    ) -> bytes:
         return await self.endpoints.post(
             node,
             msgspec.json.encode(question),
             label=method,
+            calls=calls,
             limit_bytes=limit_bytes,
             read_refusal=partial(self._read_refusal, node, method),
         )

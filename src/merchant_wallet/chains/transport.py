@@ -6,7 +6,10 @@ Rules:
 - URLs and headers may hold keys. Texts have only the node's name, and keys are taken out of what it says (see
   `node_texts`).
 - No redirect is followed, and no proxy is taken from the environment.
-- Each node has connections of its own. A node that hangs takes none from the others.
+- Each node has connections of its own, which all chains of the process share. A node that hangs takes none
+  from the others.
+- A request waits for its turn (see `node_access`) before it takes a connection. That wait is no slowness of
+  the node. Who gets no turn in time asks the next node. A node that rests is not asked, also if it is alone.
 - A node that is barred, since it does not fit the settings, is not asked.
 - A node that was silent rests for a while: it counts as failed, unless every node rests. What is asked right
   before a signature waits for slow nodes only a moment after another has answered, everything else not much
@@ -15,7 +18,6 @@ Rules:
 
 import asyncio
 import math
-import ssl
 from asyncio import FIRST_COMPLETED
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeVar
@@ -24,8 +26,11 @@ import httpx
 
 from merchant_wallet.base.errors import TransientError
 from merchant_wallet.base.node_addresses import NodeAddress, name_of, read_node
+from merchant_wallet.chains.call_budget import Purpose
+from merchant_wallet.chains.node_access import Answer, NodeAccess, NodeUse, NoTurn, access_of
 from merchant_wallet.chains.node_texts import describe_failure, show_body, show_text
 from merchant_wallet.chains.protocol import ChainAway
+from merchant_wallet.chains.stopwatch import Stopwatch, timed
 
 TIMEOUT_S: Final = 10.0
 ANSWER_BYTES: Final = 4 * 2**20
@@ -34,7 +39,7 @@ LARGE_ANSWER_BYTES: Final = 64 * 2**20
 # Every payout sends several requests at once. With fewer kept connections new ones would be opened all the
 # time.
 CONNECTIONS: Final = 100
-"""To one node."""
+"""To one node, from the whole process."""
 # A node that failed is asked last for this long, and one that was silent is left out. So a node that hangs
 # does not slow every request.
 COOLDOWN_S: Final = 15.0
@@ -148,9 +153,10 @@ class Endpoints:
         timeout_s: float = TIMEOUT_S,
         slow_s: float = SLOW_S,
         connections: int = CONNECTIONS,
+        purpose: Purpose = Purpose.PAYOUTS,
     ) -> None:
         """`nodes` are in the order of preference, as addresses or their texts. Each gets at most this many
-        connections.
+        connections from the whole process. `purpose` says what they are asked for.
 
         Raises ValueError if there is none or one is not http or https.
         """
@@ -163,23 +169,23 @@ class Endpoints:
         self._secrets = tuple(node.list_secrets() for node in self._nodes)
         self._timeout_s = timeout_s
         self._slow_s = slow_s
-        self._limits = httpx.Limits(max_connections=connections, max_keepalive_connections=connections)
+        self._connections = connections
+        self._purpose = purpose
         self._failed_s = [float("-inf")] * len(self._nodes)
         self._silent_s = list(self._failed_s)
         self._late_s = list(self._failed_s)
         self._barred: dict[int, str] = {}
         self._fitting: set[int] = set()
-        self._clients: dict[int, httpx.AsyncClient] = {}
-        self._tls: ssl.SSLContext | None = None
+        self._used: dict[int, NodeAccess] = {}
 
     def __len__(self) -> int:
         return len(self._nodes)
 
     async def close(self) -> None:
-        """Close all connections. The next request opens new ones."""
-        clients, self._clients = self._clients, {}
-        for client in clients.values():
-            await client.aclose()
+        """Close the connections that nobody else uses. The next request opens new ones."""
+        used, self._used = self._used, {}
+        for access in used.values():
+            await access.close(self)
 
     async def post(
         self,
@@ -188,60 +194,81 @@ class Endpoints:
         *,
         path: str = "",
         label: str = "",
+        calls: int = 1,
         limit_bytes: int = ANSWER_BYTES,
         read_refusal: ReadRefusal = _read_no_refusal,
     ) -> bytes:
         """The answer of one node to a JSON body sent to its URL plus `path`.
 
-        `label` says in texts what was asked; without it, the path. Raises NodeFailed, and what `read_refusal`
-        finds in an HTTP error.
+        `label` says in texts what was asked; without it, the path. `calls` is how many calls it is for the
+        node's limits. Raises NodeFailed, and what `read_refusal` finds in an HTTP error.
         """
-        asked, name = label or path, name_of(self._nodes[node].base_of(path))
+        asked, access = label or path, self._access(node)
+        try:
+            async with access.turn(calls, self._purpose):
+                return await self._ask(node, access, body, path, asked, limit_bytes, read_refusal)
+        except NoTurn as held:
+            self._note_failure(node)
+            raise NodeFailed(self.names[node], str(held)) from None
+
+    async def _ask(
+        self,
+        node: int,
+        access: NodeAccess,
+        body: bytes,
+        path: str,
+        asked: str,
+        limit_bytes: int,
+        read_refusal: ReadRefusal,
+    ) -> bytes:
+        name, sent_s = name_of(self._nodes[node].base_of(path)), asyncio.get_running_loop().time()
         try:
             async with asyncio.timeout(self._timeout_s):
-                status, content = await self._post(node, body, path, limit_bytes)
+                answer = await self._send(node, access, body, path, limit_bytes)
         except (TimeoutError, httpx.HTTPError, httpx.InvalidURL, httpx.StreamError) as error:
             if isinstance(error, TimeoutError):
                 self._silent_s[node] = self._late_s[node] = asyncio.get_running_loop().time()
             # The text of such an error may hold the URL.
             self._note_failure(node)
             raise NodeSilent(name, _join(asked, describe_failure(error, self._timeout_s))) from None
-        if status != httpx.codes.OK:
-            if refusal := read_refusal(status, content):
-                if isinstance(refusal, NodeRefused) and refusal.is_overload:
-                    self._note_failure(node)
-                raise refusal
+        if answer.status == httpx.codes.OK:
+            access.note_answer(sent_s, asked)
+            return answer.content
+        refusal = read_refusal(answer.status, answer.content)
+        is_overload = isinstance(refusal, NodeRefused) and refusal.is_overload
+        text = _join(asked, f"HTTP {answer.status}", show_body(answer.content, self._secrets[node]))
+        access.note_error(sent_s, asked, answer, text, is_refusal=refusal is not None and not is_overload)
+        if refusal is None or is_overload:
             self._note_failure(node)
-            text = _join(asked, f"HTTP {status}", show_body(content, self._secrets[node]))
-            raise NodeFailed(name, text, status=status)
-        return content
+        raise refusal or NodeFailed(name, text, status=answer.status)
 
-    async def _post(self, node: int, body: bytes, path: str, limit_bytes: int) -> tuple[int, bytes]:
+    async def _send(self, node: int, access: NodeAccess, body: bytes, path: str, limit_bytes: int) -> Answer:
         address = self._nodes[node]
         base = address.base_of(path)
         headers = {**_JSON, **address.headers_of(base)}
-        async with self._open(node).stream("POST", base + path, content=body, headers=headers) as answer:
+        client, timeout_s = access.open(self), self._timeout_s
+        async with client.stream(
+            "POST", base + path, content=body, headers=headers, timeout=timeout_s
+        ) as answer:
             content = bytearray()
             async for piece in answer.aiter_bytes():
                 content += piece
                 if len(content) > limit_bytes:
                     raise NodeFailed(self.names[node], f"an answer of more than {limit_bytes} bytes")
-            return answer.status_code, bytes(content)
+            return Answer(answer.status_code, bytes(content), answer.headers.get("retry-after"))
 
-    def _open(self, node: int) -> httpx.AsyncClient:
-        client = self._clients.get(node)
-        if client is None:
-            verify = self._trust() if self._nodes[node].is_encrypted else False
-            client = httpx.AsyncClient(
-                trust_env=False, verify=verify, timeout=self._timeout_s, limits=self._limits
-            )
-            self._clients[node] = client
-        return client
+    def _access(self, node: int) -> NodeAccess:
+        if node not in self._used:
+            self._used[node] = access_of(self._nodes[node], self._connections)
+        return self._used[node]
 
-    def _trust(self) -> ssl.SSLContext:
-        """The authorities' certificates. They are read once for all nodes."""
-        self._tls = self._tls or httpx.create_ssl_context(trust_env=False)
-        return self._tls
+    def list_use(self) -> list[NodeUse]:
+        """How much each node is used, in the nodes' order."""
+        return [self._access(node).describe_use() for node in range(len(self))]
+
+    def most_at_once(self, node: int) -> int | None:
+        """How many calls of a batch one node takes. None if it has no limit."""
+        return self._nodes[node].limits.per_s
 
     def garbage(self, node: int, what: str, body: bytes = b"") -> NodeFailed:
         """The failure of a node whose answer makes no sense. `what` says why; `body` is shown in part."""
@@ -277,7 +304,7 @@ class Endpoints:
         return Admission(wrong, len(self._barred) < len(self))
 
     def list_usable(self) -> list[int]:
-        """The nodes that fit, in the order of their use: those that failed lately at the end.
+        """The nodes that fit, in the order of their use: those that rest or failed lately at the end.
 
         Raises ChainAway if there is none.
         """
@@ -289,7 +316,9 @@ class Endpoints:
         since_s = asyncio.get_running_loop().time() - COOLDOWN_S
         return sorted(
             (node for node in range(len(self)) if node not in self._barred),
-            key=lambda node: max(self._failed_s[node], self._late_s[node]) > since_s,
+            key=lambda node: (
+                self._access(node).is_resting or max(self._failed_s[node], self._late_s[node]) > since_s
+            ),
         )
 
     async def first(self, ask: Callable[[int], Awaitable[T]]) -> T:
@@ -298,15 +327,15 @@ class Endpoints:
 
         Raises ChainAway with what each said, or the NodeRefused of a node if all that answered refused.
         """
-        clock = asyncio.get_running_loop().time
         failures: list[NodeFailed | NodeRefused] = list(map(self._refuse_barred, self._barred))
         waiting = self._order()
-        running: dict[asyncio.Future[T], tuple[int, float]] = {}
+        running: dict[asyncio.Future[T], tuple[int, Stopwatch]] = {}
         try:
             while waiting or running:
                 if waiting:
                     node = waiting.pop(0)
-                    running[asyncio.ensure_future(ask(node))] = (node, clock())
+                    watch = Stopwatch()
+                    running[asyncio.ensure_future(timed(watch, ask(node)))] = (node, watch)
                 timeout_s = self._slow_s if waiting else None
                 done, _ = await asyncio.wait(running, timeout=timeout_s, return_when=FIRST_COMPLETED)
                 for answered in done:
@@ -316,8 +345,8 @@ class Endpoints:
                     except (NodeFailed, NodeRefused) as error:
                         failures.append(error)
                     else:
-                        since_s = clock() - self._slow_s
-                        self._note_late(slow for slow, began_s in running.values() if began_s <= since_s)
+                        still = running.values()
+                        self._note_late(slow for slow, watch in still if watch.elapsed_s >= self._slow_s)
                         return answer
         finally:
             await _cancel(running)
@@ -339,29 +368,37 @@ class Endpoints:
         needed, patience_s = (1, self._slow_s) if is_urgent else (AGREEING, self._timeout_s)
         usable = self._order()
         awake = [node for node in usable if resting_s[node] <= clock() - COOLDOWN_S]
-        asked = {node: asyncio.ensure_future(_catch(ask(node))) for node in awake or usable}
+        watches = {node: Stopwatch() for node in awake or usable}
+        asked = {
+            node: asyncio.ensure_future(timed(watch, _catch(ask(node)))) for node, watch in watches.items()
+        }
+        running = list(asked.values())
         try:
-            late, end_s = set(asked.values()), math.inf
+            late, end_s = set(running), math.inf
             while late and clock() < end_s:
                 timeout_s = None if end_s == math.inf else end_s - clock()
                 done, late = await asyncio.wait(late, timeout=timeout_s, return_when=FIRST_COMPLETED)
                 needed -= sum(map(_is_usable, done))
                 if needed <= 0 and end_s == math.inf:
                     end_s = clock() + patience_s
-            for node, answer in asked.items():
-                if answer in late:
+            for node, answer in list(asked.items()):
+                # A call that waits for its turn says nothing about the node.
+                if answer in late and watches[node].elapsed_s >= patience_s:
                     self._late_s[node] = resting_s[node] = clock()
+                    del asked[node]
             return [self._read(node, asked) for node in range(len(self))]
         finally:
-            await _cancel(asked.values())
+            await _cancel(running)
 
     def _read(
         self, node: int, asked: "Mapping[int, asyncio.Future[T | NodeFailed | NodeRefused]]"
     ) -> T | NodeFailed | NodeRefused:
         if node in self._barred:
             return self._refuse_barred(node)
-        if node not in asked or not asked[node].done():
+        if node not in asked:
             return NodeSilent(self.names[node], "it is slow or silent, and rests for a moment")
+        if not asked[node].done():
+            return NodeFailed(self.names[node], "its limits make it wait, and others have answered")
         return asked[node].result()
 
     async def answers(self, ask: Callable[[int], Awaitable[T]], *, is_urgent: bool = False) -> list[T]:

@@ -38,7 +38,7 @@ act_no address after_block alarming amount_units answer asked_by attempt_no away
 blocks_left books cell_id certain channel claimed closed command commands connections count day days
 difference_units digest dropped entries evidence factor failures fence first freezes_wallet_of group
 has_older http_status items killed kind last latency_ms log_index merchants migration migrations month needed
-nonce notification_no open outcome pause_s payout pid port problem purpose refused said screening_no side
+node nonce notification_no open outcome pause_s payout pid port problem purpose refused said screening_no side
 since_ms source state status step subject successor task topic uid under_way unexplained_units user wallet
 wrong
 """

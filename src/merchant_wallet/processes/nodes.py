@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from merchant_wallet.base.chains import CHAINS, STATE_BLOCKS, Chain, is_evm
 from merchant_wallet.base.config import ConfigError
 from merchant_wallet.base.settings import Settings
+from merchant_wallet.chains.call_budget import Purpose
 from merchant_wallet.chains.evm.chain import EvmChain
 from merchant_wallet.chains.evm.rules import EvmRules
 from merchant_wallet.chains.evm.sweeps import EvmSweeper
@@ -91,8 +92,8 @@ def _open_chain(settings: Settings, code: str, wallet: bytes, signer: Signer) ->
 def _open_reader(settings: Settings, code: str) -> EvmChain | TronReader:
     nodes = settings.chains[code].nodes
     if is_evm(code):
-        return EvmChain(_evm_rules(settings, CHAINS[code]), Endpoints(nodes))
-    return TronReader(_tron_rules(settings, CHAINS[code]), TronNodes(nodes))
+        return EvmChain(_evm_rules(settings, CHAINS[code]), Endpoints(nodes, purpose=Purpose.READING))
+    return TronReader(_tron_rules(settings, CHAINS[code]), TronNodes(nodes, purpose=Purpose.READING))
 
 
 def _evm_rules(settings: Settings, chain: Chain) -> EvmRules:

@@ -14,6 +14,7 @@ import msgspec
 
 from merchant_wallet.chains.evm.bloom import BLOOM_BYTES
 from merchant_wallet.chains.jsonrpc import CallReverted, JsonRpc, read_bytes, read_hash, read_quantity
+from merchant_wallet.chains.node_access import NodeUse
 from merchant_wallet.chains.protocol import Block
 from merchant_wallet.chains.transport import (
     LARGE_ANSWER_BYTES,
@@ -301,6 +302,10 @@ class EvmNodes:
     async def admit(self, check: Callable[[EvmNode], Awaitable[Sequence[str]]]) -> Admission:
         """See `Endpoints.admit`."""
         return await self._rpc.endpoints.admit(lambda index: check(self.each[index]))
+
+    def list_use(self) -> list[NodeUse]:
+        """See `Endpoints.list_use`."""
+        return self._rpc.endpoints.list_use()
 
     async def close(self) -> None:
         """Close every connection."""

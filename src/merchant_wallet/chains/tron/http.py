@@ -13,6 +13,8 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from merchant_wallet.base.node_addresses import NodeAddress
+from merchant_wallet.chains.call_budget import Purpose
+from merchant_wallet.chains.node_access import NodeUse
 from merchant_wallet.chains.node_texts import show_text
 from merchant_wallet.chains.protocol import Block
 from merchant_wallet.chains.transport import (
@@ -49,9 +51,9 @@ _NO_SUCH_PATH: Final = (404, 405)
 _NO_CONSTANT_CALLS: Final = "does not support constant"
 NO_BANDWIDTH: Final = "BANDWITH_ERROR"
 """The account has neither bytes nor TRX for the transaction. The node spells it so."""
-# java-tron serves 50 connections (node.maxHttpConnectNumber), and further ones hang without an answer. The
-# payer and the watcher may both be busy.
-CONNECTIONS: Final = 25
+# java-tron serves 50 connections a port (node.maxHttpConnectNumber), and further ones hang without an answer.
+# Other processes need some, such as `doctor`.
+CONNECTIONS: Final = 40
 
 T = TypeVar("T")
 _Answer = TypeVar("_Answer")
@@ -242,10 +244,17 @@ class TronNodes:
     """The configured nodes in the order of their use. The same endpoint twice counts once."""
 
     def __init__(
-        self, nodes: Sequence[str | NodeAddress], *, timeout_s: float = TIMEOUT_S, slow_s: float = SLOW_S
+        self,
+        nodes: Sequence[str | NodeAddress],
+        *,
+        timeout_s: float = TIMEOUT_S,
+        slow_s: float = SLOW_S,
+        purpose: Purpose = Purpose.PAYOUTS,
     ) -> None:
         """Raises ValueError without a node, or if a URL is not http or https."""
-        self._endpoints = Endpoints(nodes, timeout_s=timeout_s, slow_s=slow_s, connections=CONNECTIONS)
+        self._endpoints = Endpoints(
+            nodes, timeout_s=timeout_s, slow_s=slow_s, connections=CONNECTIONS, purpose=purpose
+        )
         self.all = tuple(TronNode(self._endpoints, number) for number in range(len(self._endpoints)))
         self.quorum = min(2, len(self.all))
 
@@ -270,6 +279,10 @@ class TronNodes:
     async def admit(self, check: Callable[[TronNode], Awaitable[Sequence[str]]]) -> Admission:
         """See `Endpoints.admit`."""
         return await self._endpoints.admit(lambda number: check(self.all[number]))
+
+    def list_use(self) -> list[NodeUse]:
+        """See `Endpoints.list_use`."""
+        return self._endpoints.list_use()
 
     def list_usable(self) -> list[TronNode]:
         """See `Endpoints.list_usable`."""
