@@ -162,8 +162,11 @@ def test_real_chains_are_asked_whether_they_fit_the_settings(wallet: Wallet) -> 
         assert "ERC20 and TRC20 fit" in checks["chains"]["text"]
         assert checks["chains"]["hint"] is None
         one_side = f"{devnet.settings['WALLET_TRC20_RPC']}, http://127.0.0.1:9"
-        wallet.variables["WALLET_TRC20_RPC"] = one_side
-        hint = examine(wallet, 1)["chains"]["hint"]
+        wallet.variables |= {"WALLET_TRC20_RPC": one_side, "WALLET_TRC20_RPC_LIMITS": "127.0.0.1:9 15/s"}
+        chains = examine(wallet, 1)["chains"]
+        assert chains["text"].endswith("fit the settings; limits of calls: 127.0.0.1:9 15/s")
+        wallet.variables["WALLET_TRC20_RPC_LIMITS"] = ""
+        hint = chains["hint"]
         assert hint == "TRC20, node 127.0.0.1:9: /wallet/getblock: connection refused"
         with front_of(devnet.settings["WALLET_TRC20_RPC"].split(",")[0], refuse_constant_calls) as port:
             wallet.variables["WALLET_TRC20_RPC"] = (

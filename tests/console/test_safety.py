@@ -290,10 +290,17 @@ def test_what_workers_report_is_shown_with_its_age_and_old_reports_as_old(till: 
         "final": 880,
         "tookMs": 12,
         "failure": None,
+        "callsToday": 61_234,
+        "callsPerSecond": 15,
+        "callsPerDay": 100_000,
+        "restsUntilMs": None,
     }
     slow = {**node, "name": "node-b:443", "head": 850}
     dead = {**node, "name": "node-c:443", "head": None, "headMs": None, "final": None, "failure": "timed out"}
-    old = {**node, "name": "node-d:443", "head": 700}
+    dead["restsUntilMs"] = now_ms
+    # Its worker is of a version without limits.
+    old = {name: value for name, value in node.items() if not name.startswith(("calls", "rests"))}
+    old |= {"name": "node-d:443", "head": 700}
     for place, report in enumerate((node, slow, dead, old), 1):
         till.platform.rows(
             "insert into worker_report values ('node', %s, %s, 'w', %s)",
@@ -310,7 +317,10 @@ def test_what_workers_report_is_shown_with_its_age_and_old_reports_as_old(till: 
     assert "900" in first
     assert "old" not in first
     assert " 50 " in second, "50 blocks behind the best"
+    assert "61,234 of 100,000 a day at most 15 a second" in " ".join(first.split())
     assert "timed out" in third
+    assert "rests" in third
+    assert "rests" not in first + second + fourth
     assert "old" in fourth
     assert " 200 " not in fourth, "where it is now is not known"
 

@@ -9,6 +9,7 @@ from typing import TypeVar
 
 import msgspec
 
+from merchant_wallet.chains.node_access import NodeUse
 from merchant_wallet.chains.protocol import Block
 from merchant_wallet.chains.transport import NodeFailed, NodeRefused
 
@@ -20,10 +21,12 @@ Look = tuple[Block, Block | None, int, str | None]
 class NodeStatus(msgspec.Struct, frozen=True):
     """One node: its newest and its final block, and what is wrong. `took_ms` is the time of both answers.
 
-    Without `head` it does not answer. With `head` and without `final` it names no final block.
+    Without `head` it does not answer. With `head` and without `final` it names no final block. `use` is that
+    of this process.
     """
 
     name: str
+    use: NodeUse
     head: Block | None
     final: Block | None
     took_ms: int
@@ -32,6 +35,7 @@ class NodeStatus(msgspec.Struct, frozen=True):
 
 async def look_at(
     names: Iterable[str],
+    list_use: Callable[[], Sequence[NodeUse]],
     every: Callable[[Callable[[N], Awaitable[Look]]], Awaitable[Sequence[Look | NodeFailed | NodeRefused]]],
     read_head: Callable[[N], Awaitable[Block]],
     read_final: Callable[[N], Awaitable[Block]],
@@ -50,8 +54,8 @@ async def look_at(
 
     answers = await every(look)
     return [
-        NodeStatus(name, None, None, 0, str(answer))
+        NodeStatus(name, use, None, None, 0, str(answer))
         if isinstance(answer, NodeFailed | NodeRefused)
-        else NodeStatus(name, *answer)
-        for name, answer in zip(names, answers, strict=True)
+        else NodeStatus(name, use, *answer)
+        for name, use, answer in zip(names, list_use(), answers, strict=True)
     ]

@@ -305,6 +305,9 @@ async def _check_nodes(settings: Settings) -> Finding:
         text = "; ".join(f"{chain}: {describe_successor(name)}" for chain, name in replaced.items())
         return Finding("chains", text, REPLACED_ADVICE)
     text = f"chain id, token and clock of {' and '.join(readers)} fit the settings"
+    limited = [node for chain in readers for node in settings.chains[chain].nodes if any(node.limits)]
+    if limited:
+        text += f"; limits of calls: {', '.join(f'{node.name} {node.limits}' for node in limited)}"
     return Finding("chains", text, hint="; ".join(hints) or None)
 
 

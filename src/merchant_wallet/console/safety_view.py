@@ -53,7 +53,11 @@ SHOWN_SWEEPS: Final = 20
 
 
 class NodeView(msgspec.Struct, frozen=True):
-    """A node as a worker saw it. `behind` is how many blocks it is behind the best node of its chain."""
+    """A node as a worker saw it. `behind` is how many blocks it is behind the best node of its chain.
+
+    The calls are those of the worker's process: of this UTC day, and what the limits allow. Until
+    `rests_until_ms` it is not asked.
+    """
 
     chain: str
     name: str
@@ -65,6 +69,10 @@ class NodeView(msgspec.Struct, frozen=True):
     behind: int | None
     reported_ms: int
     is_old: bool
+    calls_today: int
+    calls_per_s: int | None
+    calls_per_day: int | None
+    rests_until_ms: int | None
 
 
 class ChainView(msgspec.Struct, frozen=True):
@@ -280,4 +288,9 @@ def _describe_node(one: Report, best: Mapping[str, int], now_ms: int) -> NodeVie
         None if head is None else best[report["chain"]] - head,
         one.reported_ms,
         now_ms - one.reported_ms > OLD_MS,
+        # The worker may be of an older version.
+        report.get("callsToday", 0),
+        report.get("callsPerSecond"),
+        report.get("callsPerDay"),
+        report.get("restsUntilMs"),
     )

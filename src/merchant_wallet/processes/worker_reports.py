@@ -150,4 +150,8 @@ def describe_node(chain: str, status: NodeStatus) -> Mapping[str, Any]:
         "final": None if status.final is None else status.final.number,
         "tookMs": status.took_ms,
         "failure": status.failure,
+        "callsPerSecond": status.use.per_s,
+        "callsPerDay": status.use.per_day,
+        "callsToday": status.use.used_today,
+        "restsUntilMs": status.use.rests_until_ms,
     }

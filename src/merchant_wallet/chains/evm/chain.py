@@ -280,7 +280,11 @@ class EvmChain:
         """How each node is (see `node_status`)."""
         names = [node.name for node in self.nodes.each]
         return await look_at(
-            names, self.nodes.every, read_head_block, lambda node: read_final_block(node, self.rules)
+            names,
+            self.nodes.list_use,
+            self.nodes.every,
+            read_head_block,
+            lambda node: read_final_block(node, self.rules),
         )
 
     async def check_chain(self) -> list[str]:

@@ -155,7 +155,7 @@ class TronReader:
     async def look_at_nodes(self) -> list[NodeStatus]:
         """How each node is (see `node_status`)."""
         names = [node.name for node in self.nodes.all]
-        return await look_at(names, self.nodes.every, TronNode.head, TronNode.solid)
+        return await look_at(names, self.nodes.list_use, self.nodes.every, TronNode.head, TronNode.solid)
 
     async def check_chain(self) -> list[str]:
         """Sentences about nodes of another chain, and about too few nodes that name their chain."""
