@@ -21,6 +21,7 @@ from tests.roles import as_web
 from merchant_wallet.base.db import connect, connect_sync
 from merchant_wallet.base.settings import Settings, make_settings
 from merchant_wallet.base.source_addresses import Network
+from merchant_wallet.chains.node_access import NodeFigures
 from merchant_wallet.observability import metrics as metrics_module
 from merchant_wallet.observability.counters import RequestCounters
 from merchant_wallet.observability.metric_table import (
@@ -95,6 +96,7 @@ def make_metrics(
         under_way=lambda: 2,
         signer_refusals=lambda: 1,
         rollback_evidence=lambda: 0,
+        list_nodes=lambda: {"n.example": NodeFigures({"payouts": 5}, 2.5, 1)},
     )
 
 
@@ -228,6 +230,9 @@ def test_the_process_shows_what_it_counts(database_url: str) -> None:
     assert shown["wallet_optimistic_batches_total", ()] == 2
     assert shown["wallet_groups_total", ()] == 1
     assert shown["wallet_signer_refusals_total", ()] == 1
+    assert shown["wallet_node_calls_total", ("n.example", "payouts")] == 5
+    assert shown["wallet_node_wait_seconds_total", ("n.example",)] == 2.5
+    assert shown["wallet_node_rests_total", ("n.example",)] == 1
     assert shown["wallet_requests_under_way", ("web",)] == 2
 
 

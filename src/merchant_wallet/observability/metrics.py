@@ -10,7 +10,7 @@ Rules:
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import Final, Protocol
 
@@ -80,6 +80,22 @@ class WriterStatistics(Protocol):
         """Commands that wait."""
 
 
+class NodeStatistics(Protocol):
+    """What the metrics show of a node."""
+
+    @property
+    def sent(self) -> Mapping[str, int]:
+        """Calls by purpose."""
+
+    @property
+    def waited_s(self) -> float:
+        """What calls waited for their turns."""
+
+    @property
+    def rests(self) -> int:
+        """How often it was left alone."""
+
+
 class Metrics:
     """One process's metrics. `request_counters` and `writer` are None in a process that has none.
 
@@ -99,6 +115,7 @@ class Metrics:
         under_way: Callable[[], int] | None = None,
         signer_refusals: Callable[[], int] | None = None,
         rollback_evidence: Callable[[], int] | None = None,
+        list_nodes: Callable[[], Mapping[str, NodeStatistics]] | None = None,
         cells: Cells | None = None,
         reach_apart: ReachApart = reach_none,
         siblings: Siblings | None = None,
@@ -115,6 +132,7 @@ class Metrics:
         self._under_way = under_way
         self._signer_refusals = signer_refusals
         self._rollback_evidence = rollback_evidence
+        self._list_nodes = list_nodes
         self._cells = cells
         self._reach_apart = reach_apart
         self._lock = asyncio.Lock()
@@ -187,6 +205,11 @@ class Metrics:
             yield "wallet_optimistic_batches", (), self._writer.optimistic_count
         if self._signer_refusals is not None:
             yield "wallet_signer_refusals", (), self._signer_refusals()
+        for node, figures in ({} if self._list_nodes is None else self._list_nodes()).items():
+            for purpose, count in figures.sent.items():
+                yield "wallet_node_calls", (node, purpose), count
+            yield "wallet_node_wait_seconds", (node,), figures.waited_s
+            yield "wallet_node_rests", (node,), figures.rests
         if self._rollback_evidence is not None:
             yield "wallet_rollback_evidence_found", own, self._rollback_evidence()
 

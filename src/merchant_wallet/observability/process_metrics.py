@@ -52,6 +52,21 @@ COUNTERS: Final = (
         "The log of the signer says why. Limits: WALLET_SIGNER_PAYMENT_LIMIT, WALLET_SIGNER_HOUR_LIMIT. "
         "If it is no limit, freeze the wallet and find out who asks.",
     ),
+    Metric(
+        "wallet_node_calls",
+        ("node", "purpose"),
+        "Calls that workers sent to a node, each of a batch, for payouts and sweeps or for reading",
+    ),
+    Metric(
+        "wallet_node_wait_seconds",
+        ("node",),
+        "What calls to a node waited for their turns, all together: for its limits and for a connection",
+    ),
+    Metric(
+        "wallet_node_rests",
+        ("node",),
+        "How often a node was left alone for a while, because it refused calls (HTTP 429, 403, 503)",
+    ),
 )
 """Counters, which only grow while a process lives. Prometheus sees them with `_total`."""
 

@@ -39,6 +39,7 @@ from merchant_wallet.callbacks.sender import CallbackSender
 from merchant_wallet.callbacks.test_events import TestEventSender
 from merchant_wallet.chains.evm.chain import EvmChain
 from merchant_wallet.chains.keys.keystore import JOURNAL
+from merchant_wallet.chains.node_access import list_figures
 from merchant_wallet.chains.sandbox.reader import SandboxReader
 from merchant_wallet.chains.tron.chain import TronReader
 from merchant_wallet.deposits import chain_store
@@ -174,6 +175,7 @@ async def work(
             signer_refusals=lambda: payouts.signer_refusals,
             cells=base.cells,
             reach_apart=_open_apart(base, stack).reach_apart,
+            list_nodes=list_figures,
             rollback_evidence=None if checkpoint_task is None else lambda: checkpoint_task.found_count,
         )
         stack.push_async_callback(metrics.close)
