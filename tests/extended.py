@@ -164,6 +164,7 @@ EXTENDED: Final = {
     "tests/test_setup.py": "tools: set-up",
     "tests/test_test_command.py": "tools: the test commands",
     "tests/test_tools.py": "tools: outside programs",
+    "tests/withdrawals/test_limited_nodes.py": "waits for suspensions",
     "tests/withdrawals/test_real_chains.py": "loops of kills",
     "tests/withdrawals/test_stuck_together.py": "nine payouts on a real node",
 }
