@@ -258,9 +258,8 @@ class Endpoints:
             return Answer(answer.status_code, bytes(content), answer.headers.get("retry-after"))
 
     def _access(self, node: int) -> NodeAccess:
-        if node not in self._used:
-            self._used[node] = access_of(self._nodes[node], self._connections)
-        return self._used[node]
+        access = self._used[node] = access_of(self._nodes[node], self._connections)
+        return access
 
     def list_use(self) -> list[NodeUse]:
         """How much each node is used, in the nodes' order."""
