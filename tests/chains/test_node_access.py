@@ -180,6 +180,7 @@ def test_a_node_that_refuses_calls_rests_even_if_it_is_alone(refusal: Raw) -> No
         assert (one.asked, two.asked) == (["eth_chainId"], ["eth_chainId"] * 3)
         [use, other] = both.endpoints.list_use()
         assert use.rests_until_ms is not None
+        assert use.used_today == 1, "what is not sent does not count"
         assert other.rests_until_ms is None
         for rpc in (alone, both):
             await rpc.endpoints.close()
