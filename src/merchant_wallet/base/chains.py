@@ -24,6 +24,11 @@ older state.
 """
 
 
+MAX_RECENT_S: Final = 3.0
+MIN_WATCH_S: Final = {"evm": 3.0, "tron": 15.0}
+"""A TRON block is read with one request of its own, and final after a minute."""
+
+
 class Family(NamedTuple):
     """Chains of one kind.
 
@@ -46,7 +51,8 @@ class Chain(NamedTuple):
     contract of USDT on the main network, `token_decimals` its decimals. `chain_id` is the EIP-155 number, or
     for TRON the last four bytes of the first block's id. `finality` is `FINALIZED` or a number of blocks.
     `fee_cap`, `min_tip` and `stuck_blocks` are about one payout: the most that it may cost in the smallest
-    unit of the coin, the least tip for a unit of gas, and the blocks after which it is sent again. `explorer`
+    unit of the coin, the least tip for a unit of gas, and the blocks after which it is sent again. `block_s`:
+    about how far apart blocks are. `explorer`
     shows a transaction to people. `account_id` is the number of the chain's account in every
     book (see `book.chart`), and never changes. `is_default`: see `DEFAULT_CODES`.
     """
@@ -62,6 +68,7 @@ class Chain(NamedTuple):
     chain_id: int
     fee_cap: int
     explorer: str
+    block_s: float
     finality: str | int = FINALIZED
     min_tip: int = 0
     stuck_blocks: int = 0
@@ -76,6 +83,16 @@ class Chain(NamedTuple):
     def base_units(self) -> int:
         """How many of the token's smallest units are one unit of the ledger."""
         return count_base_units(self.token_decimals)
+
+    @property
+    def recent_s(self) -> float:
+        """How old an answer of a node may be that is the same for all orders: no older than a block."""
+        return min(MAX_RECENT_S, self.block_s)
+
+    @property
+    def watch_s(self) -> float:
+        """How often the chain is read: at each block, but no more often than people notice."""
+        return max(MIN_WATCH_S[self.family.name], self.block_s)
 
 
 ERC20: Final = "ERC20"
@@ -107,6 +124,7 @@ TABLE: Final = (
         chain_id=1,
         fee_cap=_ETHER // 50,
         explorer="https://etherscan.io/tx/{tx}",
+        block_s=12.0,
         min_tip=_GWEI // 10,
         stuck_blocks=20,
         is_default=True,
@@ -123,6 +141,7 @@ TABLE: Final = (
         chain_id=728_126_428,
         fee_cap=60 * _TRX,
         explorer="https://tronscan.org/#/transaction/{tx}",
+        block_s=3.0,
         is_default=True,
     ),
     Chain(
@@ -138,6 +157,7 @@ TABLE: Final = (
         # The base fee is 0 there, and a block takes less than a second.
         fee_cap=_ETHER // 500,
         explorer="https://bscscan.com/tx/{tx}",
+        block_s=0.75,
         min_tip=_GWEI // 10,
         stuck_blocks=300,
     ),
