@@ -9,7 +9,7 @@ from structlog.testing import capture_logs
 from merchant_wallet.base.addresses import SANDBOX_FAILING, SANDBOX_SLOW, format_address, parse_address
 from merchant_wallet.book.commands import Cancel, Submission, TakeUp
 from merchant_wallet.book.outcomes import Outcome, Withdrawal
-from merchant_wallet.chains.protocol import ProvenUnpaid, Unpayable
+from merchant_wallet.chains.protocol import Pending, ProvenUnpaid, Unpayable
 
 if TYPE_CHECKING:
     from tests.withdrawals.conftest import InShop, Shop
@@ -145,6 +145,38 @@ def test_a_slow_recipient_is_paid_after_a_minute(in_shop: "InShop") -> None:
         await shop.turn(payer)
         assert await shop.status(order) == 1
         shop.clock.advance(1)
+        await shop.turn(payer)
+        assert await shop.status(order) == 2
+
+    in_shop(scenario)
+
+
+def test_a_transfer_is_sent_twice_before_the_chain_can_answer_and_then_when_it_can(in_shop: "InShop") -> None:
+    async def scenario(shop: "Shop") -> None:
+        chain = shop.scripted(Pending(check_after_ms=60_000))
+        await shop.order()
+        payer = shop.payer(chain)
+        sent = []
+        for rest_ms in (0, 9_999, 1, 59_999, 1):
+            shop.clock.advance(rest_ms)
+            await shop.turn(payer)
+            sent.append(len(chain.broadcasts))
+        assert sent == [1, 1, 2, 2, 3]
+
+    in_shop(scenario)
+
+
+def test_a_transfer_in_a_block_is_not_sent_again(in_shop: "InShop") -> None:
+    async def scenario(shop: "Shop") -> None:
+        chain = shop.scripted()
+        order, payer = await shop.order(), shop.payer(chain)
+        await shop.turn(payer)
+        chain.verdict = Pending(mined_number=7)
+        shop.clock.advance(60_000)
+        await shop.turn(payer)
+        assert (len(chain.judged), len(chain.broadcasts)) == (2, 1)
+        chain.verdict = chain.final()
+        shop.clock.advance(60_000)
         await shop.turn(payer)
         assert await shop.status(order) == 2
 

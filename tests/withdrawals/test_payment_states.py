@@ -45,16 +45,16 @@ signing_reserved   sign           signed>storing unpayable>unpayable blocked>blo
 storing            store          stored>sending blocked>blocked failed>failed
 releasing_blocked  release        released>blocked blocked>blocked failed>failed
 releasing_failed   release        released>failed blocked>blocked failed>failed
-judging            judge          pending>sending stuck>sending_stuck expired>checking_rebuild
-                                  proven_unpaid>proven_unpaid final>paid different>suspect blocked>blocked
-                                  failed>failed
+judging            judge          pending>sending mined>waiting stuck>sending_stuck
+                                  expired>checking_rebuild proven_unpaid>proven_unpaid final>paid
+                                  different>suspect blocked>blocked failed>failed
 sending            send           sent>judging_sent sent_again>waiting refused>checking_refused
                                   blocked>blocked failed>failed
 sending_stuck      send           sent>judging_sent sent_again>checking_stops refused>checking_stops
                                   blocked>blocked failed>failed
-judging_sent       judge          pending>waiting stuck>checking_stops expired>checking_rebuild
-                                  proven_unpaid>proven_unpaid final>paid different>suspect blocked>blocked
-                                  failed>failed
+judging_sent       judge          pending>waiting mined>waiting stuck>checking_stops
+                                  expired>checking_rebuild proven_unpaid>proven_unpaid final>paid
+                                  different>suspect blocked>blocked failed>failed
 checking_stops     check_stops    allowed>replacing blocked>blocked failed>failed
 checking_refused   check_rebuild  allowed>replacing blocked>blocked failed>failed
 replacing          sign           signed>storing_again unpayable>irreplaceable blocked>blocked failed>failed
@@ -65,7 +65,7 @@ rebuilding         sign           signed>storing_again unpayable>unpayable block
                                   unanswered>failed
 storing_again      store          stored>sending_again blocked>blocked failed>failed
 sending_again      send           sent>judging_again refused>failed blocked>blocked failed>failed
-judging_again      judge          pending>waiting stuck>waiting expired>retrying
+judging_again      judge          pending>waiting mined>waiting stuck>waiting expired>retrying
                                   proven_unpaid>proven_unpaid final>paid different>suspect blocked>blocked
                                   failed>failed
 waiting retrying blocked irreplaceable unpayable proven_unpaid paid suspect failed
@@ -154,7 +154,8 @@ def test_bytes_are_sent_only_when_they_are_stored_and_stored_only_when_signed() 
 
 
 def test_a_second_transfer_is_signed_only_after_a_stuck_refused_or_void_one_and_once_in_an_attempt() -> None:
-    verdicts = {Event.PENDING, Event.STUCK, Event.EXPIRED, Event.PROVEN_UNPAID, Event.FINAL, Event.DIFFERENT}
+    verdicts = {Event.PENDING, Event.MINED, Event.STUCK, Event.EXPIRED, Event.PROVEN_UNPAID}
+    verdicts |= {Event.FINAL, Event.DIFFERENT}
     reasons_said = verdicts | {Event.REFUSED}
     # Only a replacement has the nonce of what may still count.
     reasons = {State.REPLACING: {Event.STUCK, Event.REFUSED}, State.REBUILDING: {Event.EXPIRED}}
@@ -229,6 +230,7 @@ FINAL = FinalRecord(Transfer("ERC20", "USDT", bytes(20), 1), "hash")
     ("verdict", "is_exact", "has_nonces", "event"),
     [
         (Pending(), False, True, Event.PENDING),
+        (Pending(mined_number=7), False, True, Event.MINED),
         (Pending(stuck=True), False, True, Event.STUCK),
         (Pending(stuck=True), False, False, Event.PENDING),
         (Expired("expired"), False, False, Event.EXPIRED),

@@ -62,14 +62,16 @@ class SignedTransfer(msgspec.Struct, frozen=True, gc=False):
 class Pending(msgspec.Struct, frozen=True, gc=False):
     """Nothing is final yet, or nothing is known.
 
-    `check_after_ms`: another look makes sense after this time, if it is known. `stuck`: the transfer has
-    waited so long that it must be replaced, by `build` with everything signed so far. `alert`: a text for an
-    operator.
+    `check_after_ms`: another look makes sense after this time and not before, if it is known. `stuck`: the
+    transfer has waited so long that it must be replaced, by `build` with everything signed so far. `alert`: a
+    text for an operator. `mined_number`: enough nodes show a transfer in this or a later block, which is not
+    final, so sending it again is useless.
     """
 
     check_after_ms: int | None = None
     stuck: bool = False
     alert: str | None = None
+    mined_number: int | None = None
 
 
 class TransferLog(msgspec.Struct, frozen=True, gc=False):

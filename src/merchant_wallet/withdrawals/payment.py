@@ -54,7 +54,10 @@ from merchant_wallet.withdrawals.payouts import (
 
 RESEND_MS: Final = 5_000
 """A young pending transfer is sent again this often, an older one more rarely."""
+FIRST_RESEND_MS: Final = 10_000
 MAX_RETRY_DELAY_MS: Final = 50_000
+MAX_CHECK_DELAY_MS: Final = 90_000
+"""However long the chain says that it will know nothing new."""
 AGE_PART: Final = 8
 """An old pending transfer rests for this part of its age, so that many of them leave room for others."""
 UNKNOWN_WALLET: Final = bytes(20)
@@ -254,7 +257,9 @@ class Payment:
     def _read_verdict(self) -> Event:
         verdict = self._verdict
         is_exact = isinstance(verdict, FinalRecord) and self._find_fault(verdict) is None
-        return read_verdict(verdict, is_exact=is_exact, has_nonces=self._chain.has_nonces)
+        event = read_verdict(verdict, is_exact=is_exact, has_nonces=self._chain.has_nonces)
+        # A process that ended after sending has not noted it. Sending once more does.
+        return Event.PENDING if event is Event.MINED and self._stored[-1].broadcast_ms is None else event
 
     def _find_fault(self, final: FinalRecord) -> str | None:
         """How a final transfer differs from the order."""
@@ -309,7 +314,9 @@ class Payment:
         age_ms = self._clock() - self._stored[-1].signed_ms
         delay_ms = min(MAX_RETRY_DELAY_MS, max(RESEND_MS, age_ms // AGE_PART))
         if pending.check_after_ms is not None:
-            delay_ms = min(pending.check_after_ms, delay_ms)
+            # A node may have lost what it took. So it is sent a second time before the chain can answer.
+            most_ms = MAX_CHECK_DELAY_MS if age_ms >= RESEND_MS else FIRST_RESEND_MS
+            delay_ms = min(pending.check_after_ms, most_ms)
         self._report(obstacle)
         return Waits(delay_ms, obstacle)
 

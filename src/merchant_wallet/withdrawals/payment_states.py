@@ -108,6 +108,8 @@ class Event(Enum):
     REFUSED = auto()
     """Enough nodes refused the bytes, and none of them has the transfer."""
     PENDING = auto()
+    MINED = auto()
+    """A transfer is in a block that is not final yet."""
     STUCK = auto()
     EXPIRED = auto()
     PROVEN_UNPAID = auto()
@@ -191,6 +193,7 @@ STEPS: Final[Mapping[State, Mapping[Event, State]]] = {
     State.JUDGING: {
         **_DECIDED,
         Event.PENDING: State.SENDING,
+        Event.MINED: State.WAITING,
         Event.STUCK: State.SENDING_STUCK,
         Event.EXPIRED: State.CHECKING_REBUILD,
     },
@@ -210,6 +213,7 @@ STEPS: Final[Mapping[State, Mapping[Event, State]]] = {
     State.JUDGING_SENT: {
         **_DECIDED,
         Event.PENDING: State.WAITING,
+        Event.MINED: State.WAITING,
         Event.STUCK: State.CHECKING_STOPS,
         Event.EXPIRED: State.CHECKING_REBUILD,
     },
@@ -229,6 +233,7 @@ STEPS: Final[Mapping[State, Mapping[Event, State]]] = {
     State.JUDGING_AGAIN: {
         **_DECIDED,
         Event.PENDING: State.WAITING,
+        Event.MINED: State.WAITING,
         Event.STUCK: State.WAITING,
         Event.EXPIRED: State.RETRYING,
     },
@@ -264,6 +269,8 @@ def read_verdict(verdict: Verdict, *, is_exact: bool, has_nonces: bool) -> Event
         return Event.PROVEN_UNPAID
     if isinstance(verdict, Expired):
         return Event.EXPIRED
+    if verdict.mined_number is not None:
+        return Event.MINED
     return Event.STUCK if verdict.stuck and has_nonces else Event.PENDING
 
 
