@@ -149,13 +149,27 @@ class RecordedTron:
         """The body for one call. Raises KeyError for an unknown path."""
         _, side, name = path.split("/")
         newest = {"wallet": self._record.head_number, "walletsolidity": self._record.final_number}[side]
-        answers = {"getblock": self._block, "gettransactioninfobyblocknum": self._receipts_in}
+        answers = {
+            "getblock": self._block,
+            "getblockbylimitnext": self._blocks,
+            "gettransactioninfobyblocknum": self._receipts_in,
+        }
         return answers[name](question, newest)
 
     def _block(self, question: dict[str, Any], newest: int) -> bytes:
         number = int(question.get("id_or_num", newest))
-        if number > newest:
-            return b"{}"
+        return b"{}" if number > newest else json.dumps(self._write_block(number)).encode()
+
+    def _blocks(self, question: dict[str, Any], newest: int) -> bytes:
+        numbers = range(question["startNum"], min(question["endNum"], newest + 1))
+        return json.dumps({"block": [self._write_whole(number) for number in numbers]}).encode()
+
+    def _write_whole(self, number: int) -> dict[str, Any]:
+        places = range(len(self._record.in_block(number)))
+        listed = [{"txID": _hash("tx", number, place)} for place in places]
+        return self._write_block(number) | {"transactions": listed}
+
+    def _write_block(self, number: int) -> dict[str, Any]:
         is_empty = not self._record.in_block(number)
         numbers = {
             "number": number,
@@ -166,7 +180,7 @@ class RecordedTron:
             "timestamp": self._record.time_ms(number),
         }
         header = {"raw_data": numbers, "witness_signature": "00" * 65}
-        return json.dumps({"blockID": _tron_id(number), "block_header": header}).encode()
+        return {"blockID": _tron_id(number), "block_header": header}
 
     def _receipts_in(self, question: dict[str, Any], newest: int) -> bytes:
         return self._records[question["num"]] if question["num"] <= newest else b"[]"

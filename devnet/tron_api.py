@@ -24,6 +24,8 @@ from merchant_wallet.base.addresses import parse_tron
 from merchant_wallet.chains.tron.transactions import TronTransaction, encode_raw, reference_to, txid_of
 
 MAX_CONNECTIONS: Final = 50
+MAX_BLOCKS: Final = 100
+"""In one answer."""
 WALLET: Final = "wallet"
 SOLID: Final = "walletsolidity"
 SIDES: Final = (WALLET, SOLID)
@@ -32,6 +34,7 @@ _SOLID_PATHS: Final = {
     "getnowblock",
     "getblock",
     "getblockbynum",
+    "getblockbylimitnext",
     "gettransactioninfobyblocknum",
     "gettransactioninfobyid",
     "gettransactionbyid",
@@ -58,8 +61,8 @@ class Switches:
     A node that is isolated takes transactions and sends them to nobody. An overloaded node ends simulated
     calls too early. `caches_ids` and `has_calls` are the settings `node.trxCacheEnable` and
     `vm.supportConstant`: with the first an id counts as a duplicate even if it was refused, without the
-    second no call is simulated. `edit` gets path, request and answer. It returns another answer, which may
-    be bytes.
+    second no call is simulated. `lacks` names what a provider does not serve. `edit` gets path, request and
+    answer. It returns another answer, which may be bytes.
     """
 
     lag: int = 0
@@ -71,6 +74,7 @@ class Switches:
     caches_ids: bool = False
     has_calls: bool = True
     is_overloaded: bool = False
+    lacks: set[str] = field(default_factory=set)
     loses_answers_of: set[str] = field(default_factory=set)
     edit: Callable[[str, dict[str, Any], Answer], Answer] | None = None
 
@@ -89,7 +93,8 @@ class TronApi:
         """The node's answer. Raises UnknownPath, and ValueError or KeyError for what the node can't read."""
         side, _, name = path.strip("/").partition("/")
         ask = getattr(self, f"_do_{name}", None)
-        if ask is None or side not in SIDES or (side == SOLID and name not in _SOLID_PATHS):
+        is_served = name not in self.switches.lacks and (side == WALLET or name in _SOLID_PATHS)
+        if ask is None or side not in SIDES or not is_served:
             raise UnknownPath(path)
         with self.fake.lock:
             self.asked.append(path)
@@ -126,6 +131,14 @@ class TronApi:
 
     def _do_getblockbynum(self, question: dict[str, Any], is_solid: bool) -> Answer:
         return self._write_block(self._block(int(question["num"]), is_solid), question, has_body=True)
+
+    def _do_getblockbylimitnext(self, question: dict[str, Any], is_solid: bool) -> Answer:
+        first, end = int(question["startNum"]), int(question["endNum"])
+        if not 0 < end - first <= MAX_BLOCKS:
+            return {}
+        blocks = [self._block(number, is_solid) for number in range(first, end)]
+        shown = [self._write_block(block, question, has_body=True) for block in blocks if block is not None]
+        return {"block": shown} if shown else {}
 
     def _write_block(self, block: FakeBlock | None, question: dict[str, Any], *, has_body: bool) -> Answer:
         if block is None:

@@ -7,6 +7,7 @@ from coincurve import PrivateKey
 from devnet.tron_network import address_of
 from tests.chains.tron_faults import without_records
 from tests.chains.tron_scene import OTHER, RECIPIENT, WALLET_SUN, WALLET_UNITS, TronScene, key_of
+from tests.rows import each_row
 
 from merchant_wallet.base.chains import TRC20
 from merchant_wallet.chains.cold import read_moved
@@ -186,7 +187,7 @@ def test_a_node_that_has_thrown_the_records_away_is_no_source(tron: TronScene) -
         scan(tron, first)
     forgetful.switches.keeps_no_records = False
     forgetful.switches.pruned_below = first + 1
-    with pytest.raises(ChainAway, match="is missing"):
+    with pytest.raises(ChainAway, match="does not keep"):
         scan(tron, first)
 
 
@@ -248,3 +249,29 @@ def test_a_long_range_is_read_in_order(tron: TronScene) -> None:
     transfers = scan(tron, 0)
     assert [transfer.tx_hash for transfer in transfers] == hashes
     assert [transfer.amount_units for transfer in transfers] == list(range(1, 21))
+
+
+@each_row("wrong", [{"blockTimeStamp": 7}, {"blockNumber": 7}, {"id": "ab" * 32}])
+def test_results_of_a_block_of_another_branch_are_not_taken(tron: TronScene, wrong: dict[str, Any]) -> None:
+    def replace(path: str, question: dict[str, Any], answer: Any) -> Any:
+        return [{**each, **wrong} for each in answer] if path.endswith("blocknum") else answer
+
+    payer = payer_of(tron)
+    tron.network.pay(payer, RECIPIENT, 5)
+    tron.network.mine()
+    for server in tron.network.servers:
+        server.switches.edit = replace
+    with pytest.raises(ChainAway, match="shows other results than those of block"):
+        scan(tron)
+
+
+def test_a_node_that_serves_no_ranges_is_asked_block_by_block(tron: TronScene) -> None:
+    payer = payer_of(tron)
+    first = tron.network.fake.head.number + 1
+    tron.network.pay(payer, RECIPIENT, 5)
+    tron.network.settle()
+    tron.network.pay(payer, RECIPIENT, 6)
+    tron.network.mine()
+    for server in tron.network.servers:
+        server.switches.lacks = {"getblockbylimitnext"}
+    assert [each.amount_units for each in scan(tron, first)] == [5, 6]

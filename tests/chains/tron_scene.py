@@ -106,6 +106,6 @@ def open_tron(nodes: int = 2, *, named: bool = False) -> Iterator[TronScene]:
         wallet = address_of(signer.key)
         network.fund(wallet, units=WALLET_UNITS, sun=WALLET_SUN)
         network.settle()
-        rules = TronRules(chain_id=network.chain_id, token=network.token)
+        rules = TronRules(chain_id=network.chain_id, token=network.token, recent_s=0)
         chain = TronChain(rules, TronNodes(network.urls, timeout_s=5), wallet=wallet, signer=signer)
         yield TronScene(network, rules, signer, wallet, chain, network.height())

@@ -113,7 +113,7 @@ def open_real(where: dict[str, Any], folder: Path) -> tuple[str, Sweeper]:
     if where["chain"] == ERC20:
         # Blocks are mined until the test sees that the process has stopped. That makes no transaction stuck.
         return ERC20, open_evm(folder, where["urls"][0], token, stuck_blocks=1000)
-    rules = TronRules(chain_id=where["chain_id"], token=token)
+    rules = TronRules(chain_id=where["chain_id"], token=token, recent_s=0)
     return TRC20, open_tron(folder, where["urls"], rules)
 
 

@@ -51,6 +51,12 @@ class BlockAnswer(msgspec.Struct, frozen=True, gc=False):
     transactions: tuple[Listed, ...] = ()
 
 
+class BlockList(msgspec.Struct, frozen=True, gc=False):
+    """The blocks of a range, by number. Empty if there is none."""
+
+    block: tuple[BlockAnswer, ...] = ()
+
+
 class Log(msgspec.Struct, frozen=True, gc=False):
     """One log of a transaction. Hex without a prefix, as the node writes it."""
 
@@ -73,6 +79,7 @@ class TransactionRecord(msgspec.Struct, frozen=True, gc=False):
 
     id: str = ""
     blockNumber: int = 0
+    blockTimeStamp: int = 0
     fee: int = 0
     receipt: Receipt = Receipt()
     result: str = ""

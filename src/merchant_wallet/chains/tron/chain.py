@@ -13,7 +13,8 @@ Rules:
 
 import asyncio
 import hashlib
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Final
 
@@ -46,7 +47,13 @@ from merchant_wallet.chains.tron.http import (
     TronNodes,
 )
 from merchant_wallet.chains.tron.proof import VOID_OUTCOMES, TronProof
-from merchant_wallet.chains.tron.reader import TronReader, TronRules, failures_of, select_usable
+from merchant_wallet.chains.tron.reader import (
+    OFFSET_RANGE_MS,
+    TronReader,
+    TronRules,
+    failures_of,
+    select_usable,
+)
 from merchant_wallet.chains.tron.transactions import (
     TronTransaction,
     encode_raw,
@@ -62,7 +69,6 @@ from merchant_wallet.chains.tron.transactions import (
 __all__ = ["TronChain", "TronNodes", "TronReader", "TronRules"]
 
 
-_OFFSET_RANGE_MS: Final = 60_000
 _OFFSET_RANGE_SUN: Final = 1_000_000
 # The bandwidth of a payout: its bytes and the room that the chain reserves for its result.
 _PAYOUT_BYTES: Final = 345
@@ -75,9 +81,17 @@ _MAX_CONCURRENT: Final = 8
 class TronChain(TronReader):
     """See `protocol.Chain` and `protocol.ChainReader`."""
 
-    def __init__(self, rules: TronRules, nodes: TronNodes, *, wallet: bytes, signer: Signer) -> None:
+    def __init__(
+        self,
+        rules: TronRules,
+        nodes: TronNodes,
+        *,
+        wallet: bytes,
+        signer: Signer,
+        clock_s: Callable[[], float] = time.monotonic,
+    ) -> None:
         """`wallet` is the signer's hot wallet on this chain, 20 bytes."""
-        super().__init__(rules, nodes)
+        super().__init__(rules, nodes, clock_s)
         self._signer = signer
         self._wallet = wallet
         self._proof = TronProof(self, void_outcomes=VOID_OUTCOMES)
@@ -224,7 +238,7 @@ class TronChain(TronReader):
         return encode_raw(transaction)
 
     async def moment(self) -> tuple[int, Block]:
-        """The chain's time, and a final block to refer to.
+        """The chain's time, and a final block to refer to: recent ones. A transfer lives that much shorter.
 
         If several nodes answer, the second newest answer counts. So no single node can set the clock ahead or
         name a block of its own. A transaction that refers to a block that does not exist could never be
@@ -233,7 +247,9 @@ class TronChain(TronReader):
         Raises ChainAway, ChainDisagrees. Raises Blocked if the nodes are so far apart that the chain would
         refuse it.
         """
+        return await self.recent.read("moment", self._read_moment)
 
+    async def _read_moment(self) -> tuple[int, Block]:
         async def ask(node: TronNode) -> tuple[int, Block]:
             return (await node.head()).time_ms, await node.solid()
 
@@ -259,10 +275,10 @@ class TronChain(TronReader):
         refused, paused, held, fee, tried, burning = await asyncio.gather(
             attempt(self._check_issuer(transfer.recipient)),
             attempt(self.token.is_paused()),
-            attempt(self.token.least_balance(self._wallet, is_solid=False)),
+            attempt(self.token.recent_balance(self._wallet)),
             attempt(self.token.compute_fee_units(amount_units)),
             attempt(self.token.simulate(self._wallet, transfer.recipient, amount_units)),
-            attempt(self._burning(self._wallet)),
+            attempt(self.recent.read("burning", self._own_burning)),
         )
         answer_of(refused)
         if answer_of(paused):
@@ -279,7 +295,7 @@ class TronChain(TronReader):
         """Checks successor and blacklist. Raises Unpayable with proof, Blocked."""
         successor, frozen, refused = await asyncio.gather(
             attempt(self.token.successor()),
-            attempt(self.token.is_blacklisted(self._wallet)),
+            attempt(self.token.is_own_blacklisted(self._wallet)),
             attempt(self.token.is_blacklisted(recipient)),
         )
         require_current([answer_of(successor)])
@@ -287,6 +303,9 @@ class TronChain(TronReader):
             raise Blocked(Obstacle("wallet", "the token has blacklisted our own wallet"))
         if answer_of(refused):
             raise Unpayable("the token has blacklisted the recipient")
+
+    async def _own_burning(self) -> tuple[Prices, Resources, int]:
+        return await self._burning(self._wallet)
 
     async def _burning(self, sender: bytes) -> tuple[Prices, Resources, int]:
         """The price of energy and bandwidth, what a sender has of both, and its balance in sun."""
@@ -315,8 +334,9 @@ class TronChain(TronReader):
             raise Blocked(Obstacle("fee", cause))
         needed_sun = _sum_burnt_sun(pending, energy, prices, owned)
         if coin_sun < needed_sun and pending:
-            # Blocks may have some of them already. What these burnt is gone from the balance.
+            # Blocks may have some of them already. What these burnt is gone from a balance that is read now.
             pending = await self._list_unmined(pending)
+            prices, owned, coin_sun = await self.recent.renew("burning", self._own_burning)
             needed_sun = _sum_burnt_sun(pending, energy, prices, owned)
         if coin_sun < needed_sun:
             cause = (
@@ -346,7 +366,7 @@ def _pick_offset(payout_id: int) -> tuple[int, int]:
     """
     digest = hashlib.sha256(payout_id.to_bytes(8, "big")).digest()
     first, second = (int.from_bytes(part, "big") for part in (digest[:4], digest[4:8]))
-    return first % _OFFSET_RANGE_MS, second % _OFFSET_RANGE_SUN
+    return first % OFFSET_RANGE_MS, second % _OFFSET_RANGE_SUN
 
 
 def _list_unexpired(pending: Sequence[bytes | None], now_ms: int) -> list[bytes | None]:

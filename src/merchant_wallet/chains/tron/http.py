@@ -7,6 +7,7 @@ Rules:
 - Addresses have 20 bytes here. On the wire they are hex with the prefix 41.
 """
 
+import itertools
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final, TypeVar
 
@@ -26,11 +27,13 @@ from merchant_wallet.chains.transport import (
     Endpoints,
     NodeFailed,
     NodeRefused,
+    ask_together,
 )
 from merchant_wallet.chains.tron.answers import (
     NO_TRANSACTIONS,
     Account,
     BlockAnswer,
+    BlockList,
     BroadcastAnswer,
     CallAnswer,
     Parameters,
@@ -109,10 +112,33 @@ class TronNode:
         answer = await self._get_block(
             "/walletsolidity/getblockbynum", {"num": number}, limit_bytes=LARGE_ANSWER_BYTES
         )
-        if not answer.blockID:
-            return None
-        txids = frozenset(listed.txID for listed in answer.transactions)
-        return BlockBody(self._block(answer, number), txids, _is_empty(answer))
+        return self._body(answer, number) if answer.blockID else None
+
+    async def bodies(self, first: int, last: int, *, is_solid: bool) -> list[BlockBody]:
+        """The blocks of a range, both ends included, in one request. A node gives at most 100.
+
+        Those that do not exist yet are left out.
+        """
+        side = _side(is_solid)
+        try:
+            question = {"startNum": first, "endNum": last + 1}
+            path = f"/{side}/getblockbylimitnext"
+            shown = (await self._ask(path, question, BlockList, limit_bytes=LARGE_ANSWER_BYTES)).block
+        except NodeFailed as failed:
+            if failed.status not in _NO_SUCH_PATH:
+                raise
+            # Not every provider serves ranges.
+            path = f"/{side}/getblockbynum"
+
+            async def ask(number: int) -> BlockAnswer:
+                return await self._get_block(path, {"num": number}, limit_bytes=LARGE_ANSWER_BYTES)
+
+            shown = tuple(
+                itertools.takewhile(
+                    lambda block: block.blockID, await ask_together(ask, range(first, last + 1))
+                )
+            )
+        return [self._body(block, first + place) for place, block in enumerate(shown[: last + 1 - first])]
 
     async def records_of(self, number: int, *, is_solid: bool) -> list[TransactionRecord]:
         """The results of all transactions in a block, in order. Empty if there is no such block."""
@@ -192,6 +218,10 @@ class TronNode:
         self, path: str, question: dict[str, Any], *, limit_bytes: int = ANSWER_BYTES
     ) -> BlockAnswer:
         return await self._ask(path, question, BlockAnswer, limit_bytes=limit_bytes)
+
+    def _body(self, answer: BlockAnswer, number: int) -> BlockBody:
+        txids = frozenset(listed.txID for listed in answer.transactions)
+        return BlockBody(self._block(answer, number), txids, _is_empty(answer))
 
     def _block(self, answer: BlockAnswer, expected: int | None = None) -> Block:
         numbers = answer.block_header.raw_data

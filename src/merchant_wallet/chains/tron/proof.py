@@ -10,6 +10,8 @@ Rules:
 - Expired needs more than "not found". The final chain has passed the transaction's expiration. Two nodes
   have each shown every block that could hold it: from its reference block, parent by parent, to the same
   block after the expiration. None of these blocks holds it.
+- A transaction names when it was signed. No earlier block can hold it, so until later blocks are final
+  nobody is asked for it.
 - A lost index, a pruned block, a slow node or a contradiction leaves the payout pending.
 """
 
@@ -35,7 +37,13 @@ from merchant_wallet.chains.transfer_logs import make_final_record
 from merchant_wallet.chains.transport import NodeFailed, ask_together
 from merchant_wallet.chains.tron.answers import TransactionRecord
 from merchant_wallet.chains.tron.http import FAILED, SUCCESS, BlockBody, TronNode, decode_message
-from merchant_wallet.chains.tron.reader import Movement, TronReader, movements_of, select_usable
+from merchant_wallet.chains.tron.reader import (
+    OFFSET_RANGE_MS,
+    Movement,
+    TronReader,
+    movements_of,
+    select_usable,
+)
 from merchant_wallet.chains.tron.transactions import (
     TronTransaction,
     parse_envelope,
@@ -47,6 +55,8 @@ from merchant_wallet.chains.tron.transactions import (
 BLOCK_MS: Final = 3_000
 MAX_CONCURRENT_BODIES: Final = 8
 KEPT_BODIES: Final = 2_000
+USUAL_BLOCKS: Final = 2
+"""A transfer is usually in one of the first blocks after its signature."""
 
 VOID_OUTCOMES: Final = frozenset({"OUT_OF_ENERGY", "OUT_OF_TIME"})
 """Failures that say nothing about the recipient: our coin or fee limit was too low, or the block's producer
@@ -90,6 +100,7 @@ class TronProof:
         self._void_outcomes = void_outcomes
         self._rules = reader.rules
         self._nodes = reader.nodes
+        self._recent = reader.recent
         self._bodies: dict[tuple[TronNode, int], BlockBody] = {}
 
     async def judge(self, payout: Payout, signed: Sequence[SignedTransfer]) -> Verdict:
@@ -129,7 +140,8 @@ class TronProof:
 
     async def _judge_one(self, transfer: Transfer, signed: SignedTransfer) -> Verdict:
         transaction = _read(signed)
-        observations = await self._nodes.every(lambda node: self._observe(node, signed.tx_hash))
+        from_ms = self._find_first_ms(transaction)
+        observations = await self._nodes.every(lambda node: self._observe(node, signed.tx_hash, from_ms))
         seen = select_usable(observations)
         findings = [observation.finding for observation in seen if observation.finding is not None]
         if not findings:
@@ -148,13 +160,16 @@ class TronProof:
             return Expired(f"{signed.tx_hash} ended without effect: {found.cause}")
         return _judge_found(transfer, signed.tx_hash, transaction.owner, found)
 
-    async def _observe(self, node: TronNode, txid: str) -> _Observation:
+    async def _observe(self, node: TronNode, txid: str, from_ms: int) -> _Observation:
+        """What a node says of a transaction that no block before `from_ms` can hold. Raises NodeFailed."""
         # The order matters: a block that was final before the transaction was requested must show it.
-        final = await node.solid()
-        record = await node.solid_record(txid)
+        final = await self._recent.read((node, "solid"), node.solid)
+        # All payouts under way ask for the final block together. It alone says that it is too early.
+        record = await node.solid_record(txid) if final.time_ms >= from_ms else None
         if record is None:
             return _Observation(final.number, final.time_ms, None)
-        placed = await node.header(record.blockNumber, is_solid=True)
+        number = record.blockNumber
+        placed = await self._recent.read((node, number), lambda: node.header(number, is_solid=True))
         if placed is None:
             raise NodeFailed(node.name, f"calls {txid} final in a block that is not final")
         return _Observation(final.number, final.time_ms, self._finding(placed[0].hash, record))
@@ -177,9 +192,9 @@ class TronProof:
         end_ms = transaction.expiration_ms + self._rules.grace_ms
         past = [observation for observation in seen if observation.final_ms >= end_ms]
         if len(past) < self._nodes.quorum:
-            return Pending(
-                BLOCK_MS, alert=None if len(seen) >= self._nodes.quorum else "too few nodes answer"
-            )
+            if len(seen) < self._nodes.quorum:
+                return Pending(alert="too few nodes answer")
+            return Pending(self._find_wait_ms(transaction, seen))
         if self._nodes.quorum < 2:
             return Pending(
                 alert=f"{signed.tx_hash} has expired and is in no block, but one node alone proves nothing: "
@@ -187,6 +202,22 @@ class TronProof:
             )
         scans = await self._nodes.every(partial(self._scan, signed, transaction, end_ms))
         return self._judge_scans(signed.tx_hash, scans)
+
+    def _find_wait_ms(self, transaction: TronTransaction, seen: Sequence[_Observation]) -> int | None:
+        """How long until the first blocks that can hold it are final. None if they are."""
+        left_ms = (
+            self._find_first_ms(transaction)
+            + USUAL_BLOCKS * BLOCK_MS
+            - min(observation.final_ms for observation in seen)
+        )
+        return left_ms if left_ms > 0 else None
+
+    def _find_first_ms(self, transaction: TronTransaction) -> int:
+        """The chain's time when a transaction was signed. No block before it can hold it."""
+        signed_ms = transaction.expiration_ms - self._rules.lifetime_ms
+        # What was exported to be signed elsewhere lives longer, and names its moment.
+        is_ours = signed_ms - transaction.timestamp_ms < OFFSET_RANGE_MS
+        return signed_ms if is_ours else transaction.timestamp_ms
 
     def _judge_scans(self, txid: str, scans: Sequence[_Scan | NodeFailed]) -> Verdict:
         complete = select_usable(scans)

@@ -3,12 +3,13 @@
 Rules:
 - Final means what a node serves under `/walletsolidity`. If several nodes are configured, two of them must
   have it and show the same.
-- The scan reads the result of every transaction of a block. Every node can serve that without an index.
+- The scan reads the result of every transaction of a block, once (see `blocks`). Every node can serve that
+  without an index.
 - A node that shows no results for a block that is not empty has pruned it. It is not used.
 """
 
+import time
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Final, TypeVar
 
 import msgspec
@@ -20,14 +21,19 @@ from merchant_wallet.chains.agreement import agree_on_block, is_known
 from merchant_wallet.chains.issuer import NOWHERE, read_destroyed
 from merchant_wallet.chains.node_status import NodeStatus, look_at
 from merchant_wallet.chains.protocol import Block, ChainAway, ChainDisagrees, TokenTransfer
-from merchant_wallet.chains.transport import Admission, NodeFailed, ask_together
+from merchant_wallet.chains.recent import Recent
+from merchant_wallet.chains.transport import Admission, NodeFailed
 from merchant_wallet.chains.tron.answers import Log, TransactionRecord
+from merchant_wallet.chains.tron.blocks import NodeBlocks
 from merchant_wallet.chains.tron.http import SUCCESS, TronNode, TronNodes
 from merchant_wallet.chains.tron.token import DECIMALS, TronToken
 
 TRANSFER_TOPIC: Final = keccak256(b"Transfer(address,address,uint256)").hex()
-MAX_CONCURRENT_BLOCKS: Final = 8
 MAX_SKEW_MS: Final = 60_000
+OFFSET_RANGE_MS: Final = 60_000
+"""The bytes of a transfer name a moment up to so long before their signature, which makes them unique."""
+SETUP_S: Final = 600.0
+"""How long the chain and the token of a node that fits are not asked for again."""
 
 _WORD_HEX_DIGITS: Final = 64
 _ADDRESS_HEX_DIGITS: Final = 40
@@ -40,13 +46,15 @@ class TronRules(msgspec.Struct, frozen=True, kw_only=True):
 
     `chain_id` is a number: the last four bytes of the first block's id. `token` has the 20 bytes of the
     token's contract. `fee_cap_sun` is the most that one payout may burn. The chain can take a payout for
-    `lifetime_ms` of its own time. Until `grace_ms` after that nobody checks if it has expired.
+    `lifetime_ms` of its own time. Until `grace_ms` after that nobody checks if it has expired. `recent_s` is
+    how old an answer may be that is the same for all orders (see `recent`).
     """
 
     chain_id: int = CHAINS[TRC20].chain_id
     token: bytes = CHAINS[TRC20].token
     fee_cap_sun: int = CHAINS[TRC20].fee_cap
     lifetime_ms: int = 300_000
+    recent_s: float = CHAINS[TRC20].recent_s
     grace_ms: int = 30_000
 
 
@@ -62,26 +70,36 @@ class Movement(msgspec.Struct, frozen=True, gc=False):
 class TronReader:
     """See `protocol.ChainReader`."""
 
-    def __init__(self, rules: TronRules, nodes: TronNodes) -> None:
+    def __init__(
+        self, rules: TronRules, nodes: TronNodes, clock_s: Callable[[], float] = time.monotonic
+    ) -> None:
         self.rules = rules
         self.nodes = nodes
-        self.token = TronToken(rules.token, nodes)
+        self.recent = Recent(rules.recent_s, clock_s)
+        self.token = TronToken(rules.token, nodes, self.recent)
+        self._blocks = {node: NodeBlocks(node, self._read_transfers) for node in nodes.all}
         self._agreed_number = -1
+        self._clock_s = clock_s
+        self._fitted_s: dict[TronNode, float] = {}
 
     async def close(self) -> None:
         """Close the connections to the nodes."""
+        await self.recent.close()
         await self.nodes.close()
 
     async def head(self) -> Block:
         """See `protocol.ChainReader`. Raises ChainAway."""
-        return await self.nodes.first(TronNode.head)
+        return await self.nodes.first(lambda node: self._blocks[node].head())
 
     async def final(self) -> Block:
         """The newest final block, on two nodes if several are configured.
 
         Raises ChainAway. Raises ChainDisagrees if the two have different blocks with one number.
         """
-        answers = await self.nodes.every(TronNode.solid)
+        return await self.recent.renew("final", self._read_final)
+
+    async def _read_final(self) -> Block:
+        answers = await self.nodes.every(lambda node: self._blocks[node].solid())
         final = sorted(select_usable(answers), key=lambda block: block.number, reverse=True)
         if len(final) < self.nodes.quorum:
             raise ChainAway(failures_of(answers))
@@ -93,18 +111,24 @@ class TronReader:
 
     async def block(self, number: int) -> Block | None:
         """See `protocol.ChainReader`. Raises ChainAway."""
-        found = await self.nodes.first(lambda node: node.header(number, is_solid=False))
-        return found[0] if found is not None else None
+        return await self.nodes.first(lambda node: self._blocks[node].block(number))
 
     async def transfers(self, first: int, last: int) -> list[TokenTransfer]:
         """See `protocol.ChainReader`. Raises ChainAway, ChainDisagrees."""
         # A node may go back. A block that was agreed to be final always needs the agreement of two nodes.
-        final = max((await self.final()).number, self._agreed_number)
+        recent = await self.recent.read("final", self._read_final)
+        final = max(recent.number, self._agreed_number)
         transfers = await self._final_transfers(first, min(last, final)) if first <= final else []
         if last > final:
             start = max(first, final + 1)
-            transfers += await self.nodes.first(lambda node: self._scan(node, start, last, is_solid=False))
+            transfers += await self.nodes.first(lambda node: self._blocks[node].newest_transfers(start, last))
         return transfers
+
+    def forget(self) -> None:
+        """Ask the nodes again for what they have shown."""
+        self.recent.forget()
+        for blocks in self._blocks.values():
+            blocks.forget()
 
     async def balance(self, address: bytes, block: Block | None = None) -> int:
         """See `protocol.ChainReader`. With a block it is the balance at the newest final block, which may be
@@ -145,7 +169,7 @@ class TronReader:
 
     async def admit_nodes(self, now_ms: Callable[[], int] = clock.now_ms) -> Admission:
         """Use exactly the nodes that fit the rules."""
-        return await self.nodes.admit(lambda node: self._check_node(node, now_ms()))
+        return await self.nodes.admit(lambda node: self._check_again(node, now_ms()))
 
     async def list_failures(self) -> list[str]:
         """Why nodes could not be checked, also if enough others could."""
@@ -172,6 +196,17 @@ class TronReader:
         where = f"{TRC20}, node {node.name}"
         return [f"{where}: the chain id is {chain_id}, the setting says {self.rules.chain_id}"]
 
+    async def _check_again(self, node: TronNode, now_ms: int) -> list[str]:
+        """Like `_check_node`. Chain and token of a node that fitted lately are not asked for again."""
+        now_s = self._clock_s()
+        # After a failure everything is asked for: another node may be in its place.
+        fitted_s = self._fitted_s.pop(node, float("-inf"))
+        is_known = now_s - fitted_s < SETUP_S
+        check = self._check_clock if is_known else self._check_node
+        if not (wrong := await check(node, now_ms)):
+            self._fitted_s[node] = fitted_s if is_known else now_s
+        return wrong
+
     async def _check_node(self, node: TronNode, now_ms: int) -> list[str]:
         rules, where = self.rules, f"{TRC20}, node {node.name}"
         if wrong := await self._check_chain_id(node):
@@ -180,51 +215,35 @@ class TronReader:
             wrong.append(f"{where}: there is no contract at the token's address {to_tron(rules.token)}")
         elif (decimals := await self.token.decimals(node)) != DECIMALS:
             wrong.append(f"{where}: the token has {decimals} decimals and must have {DECIMALS}")
+        return wrong + await self._check_clock(node, now_ms)
+
+    async def _check_clock(self, node: TronNode, now_ms: int) -> list[str]:
         skew_ms = (await node.head()).time_ms - now_ms
-        if abs(skew_ms) > MAX_SKEW_MS:
-            text = f"the newest block is {abs(skew_ms) // 1000} s {'ahead of' if skew_ms > 0 else 'behind'}"
-            wrong.append(f"{where}: {text} this machine's clock")
-        return wrong
+        if abs(skew_ms) <= MAX_SKEW_MS:
+            return []
+        text = f"the newest block is {abs(skew_ms) // 1000} s {'ahead of' if skew_ms > 0 else 'behind'}"
+        return [f"{TRC20}, node {node.name}: {text} this machine's clock"]
 
     async def compare(self, block: Block, *, is_urgent: bool = False) -> None:
         """Raises ChainDisagrees if two nodes have different final blocks with its number."""
         answers = await self.nodes.every(
-            lambda node: node.header(block.number, is_solid=True), is_urgent=is_urgent
+            lambda node: self._blocks[node].final_hash(block.number), is_urgent=is_urgent
         )
-        hashes = {block.hash, *(found[0].hash for found in select_usable(answers) if found is not None)}
+        hashes = {block.hash, *(found for found in select_usable(answers) if found is not None)}
         if len(hashes) > 1:
             raise ChainDisagrees(f"two nodes have different final blocks {block.number}")
 
     async def _final_transfers(self, first: int, last: int) -> list[TokenTransfer]:
-        answers = await self.nodes.every(lambda node: self._scan(node, first, last, is_solid=True))
+        answers = await self.nodes.every(lambda node: self._blocks[node].final_transfers(first, last))
         scans = select_usable(answers)
         if len(scans) < self.nodes.quorum:
             raise ChainAway(failures_of(answers))
         if any(scan != scans[0] for scan in scans):
+            self.forget()
             raise ChainDisagrees(f"two nodes show different transfers in blocks {first} to {last}")
         return scans[0]
 
-    async def _scan(self, node: TronNode, first: int, last: int, *, is_solid: bool) -> list[TokenTransfer]:
-        found: list[TokenTransfer] = []
-        # The chain's first block has no results, and its answer has another form than that of later blocks.
-        for start in range(max(first, 1), last + 1, MAX_CONCURRENT_BLOCKS):
-            numbers = range(start, min(start + MAX_CONCURRENT_BLOCKS, last + 1))
-            scan = partial(self._scan_block, node, is_solid=is_solid)
-            for transfers in await ask_together(scan, numbers):
-                found += transfers
-        return found
-
-    async def _scan_block(self, node: TronNode, number: int, *, is_solid: bool) -> list[TokenTransfer]:
-        found = await node.header(number, is_solid=is_solid)
-        records = await node.records_of(number, is_solid=is_solid)
-        # The branch may change between the two requests. Then the records belong to another block.
-        again = found if is_solid else await node.header(number, is_solid=False)
-        if found is None or found != again:
-            raise NodeFailed(node.name, f"block {number} is missing or was just replaced")
-        block, is_empty = found
-        if is_empty == bool(records) or any(record.blockNumber != number for record in records):
-            text = f"does not keep the results of the transactions in block {number}"
-            raise NodeFailed(node.name, f"{text} (java-tron: storage.transHistory.switch)")
+    def _read_transfers(self, block: Block, records: Sequence[TransactionRecord]) -> list[TokenTransfer]:
         return [transfer for record in records for transfer in self._transfers_of(block, record)]
 
     def _transfers_of(self, block: Block, record: TransactionRecord) -> list[TokenTransfer]:

@@ -39,7 +39,7 @@ from merchant_wallet.chains.tron.answers import TransactionRecord
 from merchant_wallet.chains.tron.chain import TronChain
 from merchant_wallet.chains.tron.http import FAILED, Prices, TronNode
 from merchant_wallet.chains.tron.proof import TronProof
-from merchant_wallet.chains.tron.reader import select_usable
+from merchant_wallet.chains.tron.reader import OFFSET_RANGE_MS, select_usable
 from merchant_wallet.chains.tron.transactions import (
     TronTransaction,
     encode_raw,
@@ -57,7 +57,6 @@ _ACTIVATION_SUN: Final = 1_100_000
 _ENERGY_MARGIN_PERCENT: Final = 20
 # The amount of the simulation before coin is sent: enough to show a token fee.
 _TRIED_UNITS: Final = UNITS_PER_COIN
-_OFFSET_RANGE_MS: Final = 60_000
 _KEPT_PAYOUTS: Final = 10
 """A top-up leaves the hot wallet TRX for so many payouts."""
 
@@ -127,7 +126,7 @@ class TronSweeper(ChainSweeper):
             ref_block_hash=block_hash,
             expiration_ms=now_ms + self._rules.lifetime_ms,
             # Nodes don't check the time. It makes the bytes of two sweeps of one address different.
-            timestamp_ms=now_ms - sweep_tx.sweep_id % _OFFSET_RANGE_MS,
+            timestamp_ms=now_ms - sweep_tx.sweep_id % OFFSET_RANGE_MS,
             fee_limit_sun=fee_limit_sun,
             owner=sender,
             contract=None if is_top_up else self._rules.token,
@@ -192,7 +191,7 @@ class TronSweeper(ChainSweeper):
         """What a sweep's energy costs in sun if all of it is burnt, with a margin. Raises Blocked."""
         successor, refused, fee, tried, priced = await asyncio.gather(
             attempt(self._chain.token.successor()),
-            attempt(self._chain.token.is_blacklisted(self.wallet)),
+            attempt(self._chain.token.is_own_blacklisted(self.wallet)),
             attempt(self._chain.token.compute_fee_units(amount_units)),
             attempt(self._chain.token.simulate(address, self.wallet, amount_units)),
             attempt(self._nodes.first(TronNode.prices)),

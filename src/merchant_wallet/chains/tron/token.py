@@ -4,6 +4,8 @@ Rules:
 - A token without such a function reverts, and that means "no". The simulation of the transfer shows every
   other obstacle.
 - One node is enough to make a payout wait.
+- What is the same for all orders is asked once for all of them (see `recent`). What is about one recipient
+  never is.
 - A blacklisted recipient makes an order fail. So it must be in final state, on two nodes if several
   are configured.
 """
@@ -17,6 +19,7 @@ from merchant_wallet.chains.agreement import cautious_low
 from merchant_wallet.chains.evm.transactions import encode_transfer_call
 from merchant_wallet.chains.issuer import compute_fee_units, read_successor
 from merchant_wallet.chains.protocol import Blocked, Obstacle
+from merchant_wallet.chains.recent import Recent
 from merchant_wallet.chains.transport import NodeFailed
 from merchant_wallet.chains.tron.http import CallResult, TronNode, TronNodes
 
@@ -32,9 +35,10 @@ T = TypeVar("T")
 class TronToken:
     """The token's contract on the configured nodes. Every request raises ChainAway."""
 
-    def __init__(self, contract: bytes, nodes: TronNodes) -> None:
+    def __init__(self, contract: bytes, nodes: TronNodes, recent: Recent) -> None:
         self._contract = contract
         self._nodes = nodes
+        self._recent = recent
 
     async def balance(self, address: bytes, *, is_solid: bool) -> int:
         """Units at an address, at the newest final block or at the head."""
@@ -43,6 +47,11 @@ class TronToken:
     async def least_balance(self, address: bytes, *, is_solid: bool) -> int:
         """The lowest balance that nodes show (see `agreement`)."""
         return cautious_low(await self._answers(lambda node: self._balance(node, address, is_solid=is_solid)))
+
+    async def recent_balance(self, address: bytes) -> int:
+        """A recent `least_balance` at the head, of an address of ours."""
+        key = ("balance", address)
+        return await self._recent.read(key, lambda: self.least_balance(address, is_solid=False))
 
     async def _balance(self, node: TronNode, address: bytes, *, is_solid: bool) -> int:
         balance = await self._view(node, "balanceOf(address)", _word(address), is_solid=is_solid)
@@ -60,11 +69,20 @@ class TronToken:
         async def ask(node: TronNode) -> str | None:
             return read_successor(TRC20, await self._view(node, "upgradedAddress()", b"", is_solid=False))
 
-        return next((said for said in await self._answers(ask) if said), None)
+        said = await self._recent.read("successor", lambda: self._answers(ask))
+        return next((successor for successor in said if successor), None)
 
     async def is_paused(self) -> bool:
         """Whether any node says that the token is paused."""
-        return any(await self._answers(lambda node: self._view(node, "paused()", b"", is_solid=False)))
+
+        async def ask(node: TronNode) -> int | None:
+            return await self._view(node, "paused()", b"", is_solid=False)
+
+        return any(await self._recent.read("paused", lambda: self._answers(ask)))
+
+    async def is_own_blacklisted(self, address: bytes) -> bool:
+        """A recent `is_blacklisted`, for an address of ours. Raises Blocked."""
+        return await self._recent.read(("blacklisted", address), lambda: self.is_blacklisted(address))
 
     async def is_blacklisted(self, address: bytes) -> bool:
         """Whether an address is certainly on the token's blacklist.
@@ -83,13 +101,14 @@ class TronToken:
     async def compute_fee_units(self, amount_units: int) -> int:
         """The highest fee of a transfer that any node reports. 0 while the token takes no fee."""
 
-        async def ask(node: TronNode) -> int:
+        async def ask(node: TronNode) -> tuple[int | None, int | None]:
             points = await self._view(node, "basisPointsRate()", b"", is_solid=False)
             # Without a rate the maximum does not matter. One call less pays for the one about a successor.
             most = await self._view(node, "maximumFee()", b"", is_solid=False) if points else None
-            return compute_fee_units(amount_units, points, most)
+            return points, most
 
-        return max(await self._answers(ask))
+        said = await self._recent.read("fee", lambda: self._answers(ask))
+        return max(compute_fee_units(amount_units, points, most) for points, most in said)
 
     async def simulate(self, sender: bytes, recipient: bytes, amount_units: int) -> CallResult:
         """What the transfer would do now, and its energy."""
