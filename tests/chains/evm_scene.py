@@ -60,7 +60,7 @@ class EvmScene:
 
     @property
     def rules(self) -> EvmRules:
-        return EvmRules(chain_id=CHAIN_ID, token=self.token.address, stuck_blocks=5)
+        return EvmRules(chain_id=CHAIN_ID, token=self.token.address, stuck_blocks=5, recent_s=0)
 
     @asynccontextmanager
     async def chain(self, *urls: str, timeout_s: float = 60, **changes: Any) -> AsyncIterator[EvmChain]:

@@ -51,7 +51,7 @@ def test_a_payout_is_final_once_its_block_is(evm: EvmScene) -> None:
             await chain.broadcast(signed.raw)
             assert await chain.next_nonce(1, is_first=False) == 1
             evm.node.mine()
-            assert await chain.judge(ordered, [signed]) == Pending()
+            assert await chain.judge(ordered, [signed]) == Pending(mined_number=evm.node.height())
             assert await chain.funds() == HELD
             evm.settle()
             assert await chain.judge(ordered, [signed]) == FinalRecord(ordered.transfer, signed.tx_hash)
@@ -203,7 +203,8 @@ def test_a_transfer_that_reverts_is_proven_unpaid_only_when_that_is_final(evm: E
             evm.token.do("addBlackList(address)", WALLET)
             evm.node.mine()
             verdict = await chain.judge(ordered, [signed])
-            assert verdict == Pending()
+            assert isinstance(verdict, Pending)
+            assert verdict.mined_number is not None
             evm.settle()
             verdict = await chain.judge(ordered, [signed])
             assert isinstance(verdict, ProvenUnpaid)
@@ -316,7 +317,8 @@ def test_a_deep_reorganisation_takes_a_payout_back_and_the_same_bytes_pay_again_
             evm.node.mine(12)
             signed = await send(chain, ordered)
             evm.node.mine(10)
-            assert await chain.judge(ordered, [signed]) == Pending()
+            mined_number = evm.node.height() - 9
+            assert await chain.judge(ordered, [signed]) == Pending(mined_number=mined_number)
             evm.node.reorganise(10)
             assert await chain.balance(RECIPIENT) == 0
             # The chain no longer has the transaction. That makes it stuck, and proves nothing.

@@ -1,6 +1,7 @@
 """Nodes that answer wrongly: the next node is asked, or an error says so without secrets."""
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 
 import pytest
@@ -12,6 +13,7 @@ from tests.waits import eventually
 from merchant_wallet.chains.evm.node import EvmNodes
 from merchant_wallet.chains.jsonrpc import CallReverted, JsonRpc, read_bytes, read_hash, read_quantity
 from merchant_wallet.chains.protocol import ChainAway
+from merchant_wallet.chains.recent import Recent
 from merchant_wallet.chains.transport import CONNECTIONS, Endpoints, NodeFailed, NodeRefused, attempt
 
 DEAD = "http://127.0.0.1:9/v2/secret-api-key"
@@ -35,7 +37,7 @@ WRONG_FORMS: list[object] = [None, 1, 0.5, "1", "0x", "0xzz", [], {}, "0x" + "f"
 
 
 def nodes_of(*urls: str, timeout_s: float = 60) -> EvmNodes:
-    return EvmNodes(JsonRpc(Endpoints(urls, timeout_s=timeout_s)))
+    return EvmNodes(JsonRpc(Endpoints(urls, timeout_s=timeout_s)), Recent(0, time.monotonic))
 
 
 def run(story: Callable[[NodeProxy], Awaitable[None]], node: EvmDevnet) -> None:

@@ -4,6 +4,7 @@ import asyncio
 import itertools
 import socket
 import ssl
+import time
 from pathlib import Path
 
 import httpx
@@ -19,6 +20,7 @@ from merchant_wallet.chains.evm.node import EvmNodes
 from merchant_wallet.chains.jsonrpc import CallReverted, JsonRpc
 from merchant_wallet.chains.node_texts import describe_failure, show_body
 from merchant_wallet.chains.protocol import ChainAway
+from merchant_wallet.chains.recent import Recent
 from merchant_wallet.chains.transport import Endpoints, NodeFailed, NodeRefused
 
 KEY = "0a1b2c3d-4e5f"
@@ -86,7 +88,7 @@ def test_why_there_was_no_answer_is_a_sentence() -> None:
 
 async def ask(node: str | NodeAddress) -> str:
     """What is said when a node's chain id is asked for."""
-    nodes = EvmNodes(JsonRpc(Endpoints([node])))
+    nodes = EvmNodes(JsonRpc(Endpoints([node])), Recent(0, time.monotonic))
     try:
         with pytest.raises((ChainAway, NodeRefused)) as failed:
             await nodes.first(lambda one: one.chain_id())
@@ -124,7 +126,8 @@ def test_an_error_object_under_an_http_error_is_the_nodes_own_refusal(
             path = itertools.count()
 
             def nodes_of_its_own() -> EvmNodes:
-                return EvmNodes(JsonRpc(Endpoints([f"{proxy.url}/{next(path)}/v3/{KEY}"])))
+                endpoints = Endpoints([f"{proxy.url}/{next(path)}/v3/{KEY}"])
+                return EvmNodes(JsonRpc(endpoints), Recent(0, time.monotonic))
 
             nodes = nodes_of_its_own()
             proxy.fail(Raw(ERROR.format(-32005, f"project {KEY} is over its limit").encode(), status))

@@ -92,8 +92,8 @@ def open_real(
 ) -> tuple[str, EvmChain | TronChain]:
     """The chain that a file describes, with a signer that has real keys and rules."""
     name, token = where["chain"], bytes.fromhex(where["token"])
-    evm = EvmRules(chain_id=CHAIN_ID, token=token, stuck_blocks=5)
-    tron = TronRules(chain_id=where.get("chain_id", 1), token=token)
+    evm = EvmRules(chain_id=CHAIN_ID, token=token, stuck_blocks=5, recent_s=0)
+    tron = TronRules(chain_id=where.get("chain_id", 1), token=token, recent_s=0)
     known = frozenset() if cold is None else frozenset({cold})
     limits = (
         ChainLimits(token, evm.fee_cap_wei, CHAIN_ID, cold=known)

@@ -71,7 +71,7 @@ def open_evm(
     folder: Path, url: str, token: bytes, *, keys: Mapping[str, bytes] = HOT_KEYS, **rules: Any
 ) -> EvmSweeper:
     """A sweeper on a development node, with a signer that has real keys."""
-    made = EvmRules(chain_id=CHAIN_ID, token=token, **{"stuck_blocks": 5, **rules})
+    made = EvmRules(chain_id=CHAIN_ID, token=token, **{"stuck_blocks": 5, "recent_s": 0, **rules})
     policy = ChainLimits(token, made.fee_cap_wei, CHAIN_ID)
     signer = LocalSigner(Keystore(folder, keys, SEED), SigningRules({ERC20: policy}, USDT, USDT))
     endpoints = Endpoints(url.split(","), timeout_s=60)

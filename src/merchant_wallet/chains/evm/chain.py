@@ -8,6 +8,7 @@ Rules:
 """
 
 import asyncio
+import time
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -27,11 +28,19 @@ from merchant_wallet.chains.evm.conditions import (
 )
 from merchant_wallet.chains.evm.execution import find_execution
 from merchant_wallet.chains.evm.fees import Offer, outbid
+from merchant_wallet.chains.evm.mined import MinedTransfers
 from merchant_wallet.chains.evm.node import EvmNode, EvmNodes, read_word
 from merchant_wallet.chains.evm.nonces import next_nonce
 from merchant_wallet.chains.evm.rules import EvmRules, read_final_block, read_head_block
-from merchant_wallet.chains.evm.token import BALANCE_OF, ask_state, ask_successor, require_payable
-from merchant_wallet.chains.evm.token_transfers import check_receipts, read_token_transfers
+from merchant_wallet.chains.evm.token import (
+    BALANCE_OF,
+    TokenState,
+    ask_refused,
+    ask_state,
+    ask_successor,
+    require_payable,
+)
+from merchant_wallet.chains.evm.token_transfers import NodeReads, check_receipts, read_token_transfers
 from merchant_wallet.chains.evm.transactions import (
     EvmTransaction,
     encode_unsigned,
@@ -55,6 +64,7 @@ from merchant_wallet.chains.protocol import (
     Transfer,
     Verdict,
 )
+from merchant_wallet.chains.recent import Recent
 from merchant_wallet.chains.signer import Purpose, Signer, SigningRefused, SigningRequest
 from merchant_wallet.chains.transport import (
     Admission,
@@ -67,6 +77,8 @@ from merchant_wallet.chains.transport import (
 
 _PLAIN_GAS: Final = 21_000
 _SKEW_MS: Final = 300_000
+_SETUP_S: Final = 600.0
+"""How long the chain and the token of a node that fits are not asked for again."""
 
 _DECIMALS_OF: Final = keccak256(b"decimals()")[:4]
 
@@ -81,14 +93,19 @@ class EvmChain:
         *,
         wallet: bytes | None = None,
         signer: Signer | None = None,
+        clock_s: Callable[[], float] = time.monotonic,
     ) -> None:
         """Only payouts need `wallet` and `signer`. A chain that is only read has neither."""
         self.rules = rules
-        self.nodes = EvmNodes(JsonRpc(endpoints))
+        self.nodes = EvmNodes(JsonRpc(endpoints), Recent(rules.recent_s, clock_s))
         self._broadcaster = Broadcaster(self.nodes, rules.min_tip_wei)
         self._wallet = wallet
         self._signer = signer
         self._agreed_number = -1
+        self._reads = {node: NodeReads(node, rules) for node in self.nodes.each}
+        self._mined = MinedTransfers(clock_s)
+        self._clock_s = clock_s
+        self._fitted_s: dict[EvmNode, float] = {}
 
     @property
     def wallet(self) -> bytes:
@@ -160,9 +177,13 @@ class EvmChain:
         await self._broadcaster.broadcast(raw)
 
     async def judge(self, payout: Payout, signed: Sequence[SignedTransfer]) -> Verdict:
-        """See `verdict`. Raises ChainAway."""
+        """See `verdict` and `mined`. Raises ChainAway."""
         query = evm_verdict.PayoutQuery(self.rules_now, self.wallet, payout, signed)
-        return await evm_verdict.judge(self.nodes, query)
+        if (waiting := await self._mined.find_waiting(self.nodes, query)) is not None:
+            return waiting
+        verdict = await evm_verdict.judge(self.nodes, query)
+        self._mined.note(query, verdict)
+        return verdict
 
     # For cold money.
 
@@ -191,18 +212,18 @@ class EvmChain:
 
     async def head(self) -> Block:
         """The newest block of the first node that answers. Raises ChainAway."""
-        return await self.nodes.first(read_head_block)
+        return await self.nodes.first(lambda node: self._reads[node].head())
 
     async def final(self) -> Block:
         """The newest block that two nodes call final. Raises ChainAway, ChainDisagrees."""
-        answers = await self.nodes.every(lambda node: read_final_block(node, self.rules))
+        answers = await self.nodes.every(lambda node: self._reads[node].final())
         numbers = [answer.number for answer in answers if isinstance(answer, Block)]
         if len(numbers) < self.nodes.quorum:
             failures = "; ".join(str(answer) for answer in answers if isinstance(answer, Exception))
             raise ChainAway(f"only one node says which block is final: {failures}" if numbers else failures)
         number = sorted(numbers)[-self.nodes.quorum]
-        blocks = await self.nodes.answers(lambda node: node.block(number))
-        headers = [block.header for block in blocks if block is not None]
+        shown = await self.nodes.answers(lambda node: self._reads[node].final_block(number))
+        headers = [header for header in shown if header is not None]
         if any(header != headers[0] for header in headers):
             raise ChainDisagrees(f"{self.rules.name}: nodes show different blocks {number}, which is final")
         if len(headers) < self.nodes.quorum:
@@ -212,12 +233,18 @@ class EvmChain:
 
     async def block(self, number: int) -> Block | None:
         """The block of this number on the first node that answers. Raises ChainAway."""
-        block = await self.nodes.first(lambda node: node.block(number))
+        block = await self.nodes.first(lambda node: self._reads[node].block(number))
         return None if block is None else block.header
 
     async def transfers(self, first: int, last: int) -> list[TokenTransfer]:
         """See `token_transfers`. Raises ChainAway, ChainDisagrees, NodeRefused."""
-        return await read_token_transfers(self.nodes, self.rules, first, last, self._agreed_number)
+        return await read_token_transfers(self.nodes, self._reads, first, last, self._agreed_number)
+
+    def forget(self) -> None:
+        """Ask the nodes again for what they have shown."""
+        self.nodes.recent.forget()
+        for reads in self._reads.values():
+            reads.forget()
 
     async def balance(self, address: bytes, block: Block | None = None) -> int:
         """Whole units of the token. A node that lacks the block's state answers for now. Raises ChainAway."""
@@ -269,7 +296,7 @@ class EvmChain:
 
     async def admit_nodes(self, clock_ms: Callable[[], int] = system_clock.now_ms) -> Admission:
         """Use exactly the nodes that fit the rules. Whether deposits can be read from them is not asked."""
-        return await self.nodes.admit(lambda node: self._check_node(node, clock_ms))
+        return await self.nodes.admit(lambda node: self._check_again(node, clock_ms))
 
     async def list_failures(self) -> list[str]:
         """Why nodes could not be checked, also if enough others could."""
@@ -298,6 +325,17 @@ class EvmChain:
         ]
         return wrong + (failures if len(answers) - len(failures) < self.nodes.quorum else [])
 
+    async def _check_again(self, node: EvmNode, clock_ms: Callable[[], int]) -> list[str]:
+        """Like `_check_node`. Chain and token of a node that fitted lately are not asked for again."""
+        now_s = self._clock_s()
+        # After a failure everything is asked for: another node may be in its place.
+        fitted_s = self._fitted_s.pop(node, float("-inf"))
+        is_known = now_s - fitted_s < _SETUP_S
+        check = self._check_clock if is_known else self._check_node
+        if not (wrong := await check(node, clock_ms)):
+            self._fitted_s[node] = fitted_s if is_known else now_s
+        return wrong
+
     async def _check_node(self, node: EvmNode, clock_ms: Callable[[], int]) -> list[str]:
         rules, where = self.rules, f"{self.rules.name}, node {node.name}"
         chain_id = await node.chain_id()
@@ -308,11 +346,14 @@ class EvmChain:
             wrong.append(f"{where}: there is no contract at the token's address 0x{rules.token.hex()}")
         elif (decimals := await _decimals(node, rules.token)) != rules.token_decimals:
             wrong.append(f"{where}: the token has {decimals} decimals and must have {rules.token_decimals}")
+        return wrong + await self._check_clock(node, clock_ms)
+
+    async def _check_clock(self, node: EvmNode, clock_ms: Callable[[], int]) -> list[str]:
         skew_ms = (await read_head_block(node)).time_ms - clock_ms()
-        if abs(skew_ms) > _SKEW_MS:
-            text = f"the newest block is {abs(skew_ms) // 1000} s {'ahead of' if skew_ms > 0 else 'behind'}"
-            wrong.append(f"{where}: {text} this machine's clock")
-        return wrong
+        if abs(skew_ms) <= _SKEW_MS:
+            return []
+        text = f"the newest block is {abs(skew_ms) // 1000} s {'ahead of' if skew_ms > 0 else 'behind'}"
+        return [f"{self.rules.name}, node {node.name}: {text} this machine's clock"]
 
     async def _check_reading_node(self, node: EvmNode, clock_ms: Callable[[], int]) -> list[str]:
         if wrong := await self._check_node(node, clock_ms):
@@ -331,14 +372,25 @@ class EvmChain:
         """
         if (transfer.chain, transfer.token) != (self.rules.name, self.rules.currency):
             raise ValueError(f"{transfer.token} on {transfer.chain} can't be paid on {self.rules.name}")
-        asked = (self.rules, self.wallet, transfer.recipient, transfer.amount_units)
-        states, gas, conditions = await asyncio.gather(
-            attempt(self.nodes.answers(lambda node: ask_state(node, *asked), is_urgent=True)),
+        rules, recipient = self.rules, transfer.recipient
+        states, refused, gas, conditions = await asyncio.gather(
+            attempt(self.read_token_states()),
+            attempt(self.nodes.answers(lambda node: ask_refused(node, rules, recipient), is_urgent=True)),
             attempt(self._gas(transfer)),
             attempt(self._read_conditions()),
         )
-        require_payable(answer_of(states), self.nodes.quorum, transfer.amount_units)
+        amounts = transfer.amount_units, rules.base_units
+        require_payable(answer_of(states), answer_of(refused), self.nodes.quorum, *amounts)
         return answer_of(gas), answer_of(conditions)
+
+    async def read_token_states(self) -> list[TokenState]:
+        """What the nodes have said recently about the token and the hot wallet. Raises ChainAway."""
+        rules, wallet = self.rules, self.wallet
+
+        async def ask() -> list[TokenState]:
+            return await self.nodes.answers(lambda node: ask_state(node, rules, wallet), is_urgent=True)
+
+        return await self.nodes.recent.read("token", ask)
 
     async def _read_conditions(self) -> ChainConditions:
         return await read_conditions(self.nodes, self.rules_now, self.wallet)

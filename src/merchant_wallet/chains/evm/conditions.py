@@ -44,9 +44,28 @@ async def read_fees(nodes: EvmNodes) -> EvmFees:
     return agree_fees(await nodes.answers(lambda node: node.fees(FEE_BLOCKS), is_urgent=True))
 
 
-async def read_conditions(nodes: EvmNodes, rules: EvmRules, wallet: bytes) -> ChainConditions:
-    """The present conditions, from all nodes. Raises ChainAway, Blocked."""
+class _Said(msgspec.Struct, frozen=True, gc=False):
+    """What all nodes that answer say: the gas price, and each one's height and the wallet's wei there."""
 
+    fees: EvmFees
+    at_heads: Sequence[tuple[int, int]]
+    has_code: bool
+
+
+async def read_conditions(nodes: EvmNodes, rules: EvmRules, wallet: bytes) -> ChainConditions:
+    """The recent conditions, from all nodes. Raises ChainAway, Blocked."""
+    said = await nodes.recent.read(("conditions", wallet), lambda: _ask_conditions(nodes, wallet))
+    heights = [height for height, _ in said.at_heads]
+    low, high = cautious_low(heights), cautious_high(heights)
+    if high - low > rules.stuck_blocks:
+        text = f"nodes are at blocks {low} and {high}: one is behind, or ahead"
+        raise Blocked(Obstacle("node", text))
+    offer = suggest_offer(said.fees, rules.min_tip_wei)
+    held_wei = cautious_low([held_wei for _, held_wei in said.at_heads])
+    return ChainConditions(offer, low, held_wei, said.has_code)
+
+
+async def _ask_conditions(nodes: EvmNodes, wallet: bytes) -> _Said:
     async def ask(node: EvmNode) -> tuple[int, int]:
         head, held = await asyncio.gather(attempt(read_head_block(node)), attempt(node.coin_balance(wallet)))
         return answer_of(head).number, answer_of(held)
@@ -56,14 +75,7 @@ async def read_conditions(nodes: EvmNodes, rules: EvmRules, wallet: bytes) -> Ch
         attempt(nodes.answers(ask, is_urgent=True)),
         attempt(nodes.first(lambda node: node.code(wallet))),
     )
-    fees, said, code = answer_of(priced), answer_of(answered), answer_of(found)
-    heights = [height for height, _ in said]
-    low, high = cautious_low(heights), cautious_high(heights)
-    if high - low > rules.stuck_blocks:
-        text = f"nodes are at blocks {low} and {high}: one is behind, or ahead"
-        raise Blocked(Obstacle("node", text))
-    offer = suggest_offer(fees, rules.min_tip_wei)
-    return ChainConditions(offer, low, cautious_low([held_wei for _, held_wei in said]), bool(code))
+    return _Said(answer_of(priced), answer_of(answered), bool(answer_of(found)))
 
 
 async def require_coin(
@@ -79,15 +91,16 @@ async def require_coin(
     `pending`: see `protocol.Payout`. What is not signed yet counts like this one. Raises Blocked, ChainAway.
     """
     others = [None if raw is None else _read(raw) for raw in pending]
-    is_short = conditions.held_wei < _sum_most(others, cost_wei)
-    if others and (is_short or conditions.has_code):
-        # Some of them may be in blocks already, and the balance is without their cost.
+    held_wei = conditions.held_wei
+    if others and (held_wei < _sum_most(others, cost_wei) or conditions.has_code):
+        # Some of them may be in blocks already, and a balance that is read now is without their cost.
         used = cautious_low(await nodes.answers(lambda node: node.count(wallet, "latest")))
         others = [other for other in others if other is None or other.nonce >= used]
+        held_wei = cautious_low(await nodes.answers(lambda node: node.coin_balance(wallet)))
     needed_wei = _sum_most(others, cost_wei)
-    if conditions.held_wei < needed_wei:
+    if held_wei < needed_wei:
         besides = f", {len(others)} more on their way included" if others else ""
-        text = f"the hot wallet holds {conditions.held_wei} wei of {needed_wei} for the fee{besides}"
+        text = f"the hot wallet holds {held_wei} wei of {needed_wei} for the fee{besides}"
         raise Blocked(Obstacle("fuel", text))
     if conditions.has_code and any(other is None or nonce is None or other.nonce < nonce for other in others):
         text = "the hot wallet has delegated code (EIP-7702), so nodes take its payouts one at a time"

@@ -7,7 +7,7 @@ Rules:
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Sequence
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -16,6 +16,7 @@ from merchant_wallet.chains.evm.bloom import BLOOM_BYTES
 from merchant_wallet.chains.jsonrpc import CallReverted, JsonRpc, read_bytes, read_hash, read_quantity
 from merchant_wallet.chains.node_access import NodeUse
 from merchant_wallet.chains.protocol import Block
+from merchant_wallet.chains.recent import Recent
 from merchant_wallet.chains.transport import (
     LARGE_ANSWER_BYTES,
     Admission,
@@ -85,9 +86,10 @@ class EvmFees(msgspec.Struct, frozen=True, gc=False):
 class EvmNode:
     """Requests to one node. Each raises NodeFailed and NodeRefused. `call` also raises CallReverted."""
 
-    def __init__(self, rpc: JsonRpc, index: int) -> None:
+    def __init__(self, rpc: JsonRpc, index: int, recent: Recent) -> None:
         self._rpc = rpc
         self._index = index
+        self._recent = recent
         self._batches_from_s = float("-inf")
         self._block_receipts_from_s = float("-inf")
 
@@ -95,6 +97,18 @@ class EvmNode:
     def name(self) -> str:
         """The node's host, for texts."""
         return self._rpc.endpoints.names[self._index]
+
+    async def recently(self, key: Hashable, ask: Callable[[], Awaitable[T]]) -> T:
+        """This node's recent answer to a question that `key` names (see `recent`)."""
+        return await self._recent.read((self._index, key), ask)
+
+    async def now(self, key: Hashable, ask: Callable[[], Awaitable[T]]) -> T:
+        """This node's answer now, which is a recent one for others."""
+        return await self._recent.renew((self._index, key), ask)
+
+    def note(self, key: Hashable, value: object) -> None:
+        """What an answer to another question has shown, now."""
+        self._recent.put((self._index, key), value)
 
     async def chain_id(self) -> int:
         """The chain id (EIP-155)."""
@@ -249,7 +263,7 @@ class EvmNode:
         one by one. A node that is silent is not asked again.
         """
         now_s = asyncio.get_running_loop().time()
-        if now_s < self._batches_from_s:
+        if now_s < self._batches_from_s or len(many) == 1:
             return await self._ask_singly(read, method, many)
         try:
             return await self._rpc.ask_calls(self._index, read, method, many)
@@ -274,11 +288,12 @@ class EvmNode:
 
 
 class EvmNodes:
-    """All configured nodes of one chain."""
+    """All configured nodes of one chain, and what they have said recently."""
 
-    def __init__(self, rpc: JsonRpc) -> None:
+    def __init__(self, rpc: JsonRpc, recent: Recent) -> None:
         self._rpc = rpc
-        self.each = tuple(EvmNode(rpc, index) for index in range(len(rpc.endpoints)))
+        self.recent = recent
+        self.each = tuple(EvmNode(rpc, index, recent) for index in range(len(rpc.endpoints)))
 
     @property
     def quorum(self) -> int:
@@ -309,6 +324,7 @@ class EvmNodes:
 
     async def close(self) -> None:
         """Close every connection."""
+        await self.recent.close()
         await self._rpc.endpoints.close()
 
 

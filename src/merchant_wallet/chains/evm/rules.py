@@ -21,7 +21,8 @@ class EvmRules(msgspec.Struct, frozen=True, gc=False):
     the most that one payout may cost. `min_tip_wei`: the least tip per unit of gas above the base fee.
     Without a tip a block's builder has no reason to take the transaction. `stuck_blocks`: a transaction that
     could have been mined for this many blocks is replaced. Gas limits are an estimate plus a quarter, at
-    least `min_gas` (unused gas costs nothing) and at most `max_gas`.
+    least `min_gas` (unused gas costs nothing) and at most `max_gas`. `recent_s` is how old an answer may be
+    that is the same for all orders (see `recent`).
     """
 
     chain_id: int = _USUAL.chain_id
@@ -33,6 +34,7 @@ class EvmRules(msgspec.Struct, frozen=True, gc=False):
     stuck_blocks: int = _USUAL.stuck_blocks
     min_gas: int = MIN_GAS
     max_gas: int = 300_000
+    recent_s: float = _USUAL.recent_s
     name: str = ERC20
     currency: str = USDT
 
@@ -57,6 +59,11 @@ async def read_final_block(node: EvmNode, rules: EvmRules) -> Block:
     return block.header
 
 
+async def recent_final_block(node: EvmNode, rules: EvmRules) -> Block:
+    """A recent `read_final_block`."""
+    return await node.recently("final", lambda: read_final_block(node, rules))
+
+
 async def _read_tagged_block(node: EvmNode, tag: str) -> EvmBlock:
     """Without one some nodes refuse, others answer null: just started, or without a consensus client."""
     try:
@@ -70,7 +77,17 @@ async def _read_tagged_block(node: EvmNode, tag: str) -> EvmBlock:
 
 async def read_head_block(node: EvmNode) -> Block:
     """The newest block of a node. Raises NodeFailed, NodeRefused."""
+    return (await read_head(node)).header
+
+
+async def recent_head_block(node: EvmNode) -> Block:
+    """A recent `read_head_block`."""
+    return (await node.recently("head", lambda: read_head(node))).header
+
+
+async def read_head(node: EvmNode) -> EvmBlock:
+    """The newest block of a node, with its transactions' hashes. Raises NodeFailed, NodeRefused."""
     block = await node.block("latest")
     if block is None:
         raise NodeRefused(node.name, 0, "knows no block")
-    return block.header
+    return block

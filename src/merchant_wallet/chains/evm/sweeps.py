@@ -21,7 +21,7 @@ from merchant_wallet.chains.evm.conditions import read_fees
 from merchant_wallet.chains.evm.fees import Offer, outbid, suggest_offer
 from merchant_wallet.chains.evm.node import EvmFees
 from merchant_wallet.chains.evm.nonces import next_nonce
-from merchant_wallet.chains.evm.token import ask_state, require_sweepable
+from merchant_wallet.chains.evm.token import require_sweepable
 from merchant_wallet.chains.evm.transactions import (
     EvmTransaction,
     encode_unsigned,
@@ -169,7 +169,7 @@ class EvmSweeper(ChainSweeper):
     async def _gas(self, address: bytes, amount_units: int) -> int:
         """The gas limit of a sweep, which is simulated now. Raises Blocked."""
         token, call_data = self._rules.token, self._rules.encode_transfer_call(self.wallet, amount_units)
-        await self._check_token(address, amount_units)
+        await self._check_token(amount_units)
         try:
             await self._nodes.first(lambda node: node.call(token, call_data, sender=address))
             estimate = await self._nodes.first(lambda node: node.estimate_gas(token, call_data, address))
@@ -182,12 +182,11 @@ class EvmSweeper(ChainSweeper):
 
     async def _top_up_gas(self, sweep_tx: SweepTx) -> int:
         """The gas limit of a top-up. Raises Blocked if the token transfer after it would fail."""
-        await self._check_token(sweep_tx.address, UNITS_PER_COIN)
+        await self._check_token(UNITS_PER_COIN)
         return _PLAIN_GAS
 
-    async def _check_token(self, address: bytes, amount_units: int) -> None:
-        asked = (self._rules, address, self.wallet, amount_units)
-        require_sweepable(await self._nodes.answers(lambda node: ask_state(node, *asked)), amount_units)
+    async def _check_token(self, amount_units: int) -> None:
+        require_sweepable(await self._chain.read_token_states(), amount_units, self._rules.base_units)
 
 
 def _transactions(sweep_tx: SweepTx, earlier: Sequence[SignedTransfer]) -> list[EvmTransaction]:

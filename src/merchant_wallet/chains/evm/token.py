@@ -2,6 +2,8 @@
 
 Rules:
 - Every configured node is asked, in one request each. Nothing is sent to the chain.
+- What is the same for all orders is asked once for all of them (see `recent`). What is about one recipient
+  never is.
 - A function that the contract lacks reverts or returns nothing. That means no.
 - One node is enough to make a payout wait. The wallet is frozen, or an order fails, only if all nodes that
   answer say so, and at least two if several are configured.
@@ -34,42 +36,47 @@ _UPGRADED_ADDRESS: Final = _selector("upgradedAddress()")
 
 
 class TokenState(msgspec.Struct, frozen=True, gc=False):
-    """What one node says at its head. `fee_units` is what the contract would keep of the transfer.
+    """What one node says at its head about the token and the hot wallet. It is the same for all transfers.
 
+    `fee_points` and `fee_most` are the rate of a transfer's fee and the most of it, in the token's units.
     `successor` is the contract that replaces the token.
     """
 
     is_paused: bool
-    is_sender_refused: bool
-    is_recipient_refused: bool
+    is_wallet_refused: bool
     held_units: int
-    fee_units: int
+    fee_points: int | None
+    fee_most: int | None
     successor: str | None
 
+    def compute_fee_units(self, amount_units: int, base_units: int) -> int:
+        """What the contract would keep. If it keeps a part of a unit, it counts as a whole unit."""
+        return -(-compute_fee_units(amount_units * base_units, self.fee_points, self.fee_most) // base_units)
 
-async def ask_state(
-    node: EvmNode, rules: EvmRules, sender: bytes, recipient: bytes, amount_units: int
-) -> TokenState:
-    """One node's answers about a planned transfer. Raises NodeFailed, NodeRefused."""
+
+async def ask_state(node: EvmNode, rules: EvmRules, wallet: bytes) -> TokenState:
+    """One node's answers. Raises NodeFailed, NodeRefused."""
     calls = [
         _PAUSED,
-        _IS_BLACKLISTED + _word(sender),
-        _IS_BLACKLISTED + _word(recipient),
-        BALANCE_OF + _word(sender),
+        _IS_BLACKLISTED + _word(wallet),
+        BALANCE_OF + _word(wallet),
         _BASIS_POINTS_RATE,
         _MAXIMUM_FEE,
         _UPGRADED_ADDRESS,
     ]
     views = [_read(node, view) for view in await node.views(rules.token, calls)]
-    paused, sender_refused, recipient_refused, held, basis_points, most, upgraded = views
+    paused, wallet_refused, held, basis_points, most, upgraded = views
     successor = read_successor(rules.name, upgraded)
     if held is None and successor is None:
         raise NodeFailed(node.name, "there is no token that answers balanceOf")
-    # The contract counts in its own units. If it keeps a part of a unit, it counts as a whole unit.
-    fee = -(-compute_fee_units(amount_units * rules.base_units, basis_points, most) // rules.base_units)
     held_units = (held or 0) // rules.base_units
-    refused = bool(sender_refused), bool(recipient_refused)
-    return TokenState(bool(paused), *refused, held_units, fee, successor)
+    return TokenState(bool(paused), bool(wallet_refused), held_units, basis_points, most, successor)
+
+
+async def ask_refused(node: EvmNode, rules: EvmRules, recipient: bytes) -> bool:
+    """Whether one node says that a recipient is blacklisted. Raises NodeFailed, NodeRefused."""
+    (view,) = await node.views(rules.token, [_IS_BLACKLISTED + _word(recipient)])
+    return bool(_read(node, view))
 
 
 async def ask_successor(node: EvmNode, rules: EvmRules) -> str | None:
@@ -78,30 +85,36 @@ async def ask_successor(node: EvmNode, rules: EvmRules) -> str | None:
     return read_successor(rules.name, _read(node, view))
 
 
-def require_payable(states: Sequence[TokenState], quorum: int, amount_units: int) -> None:
+def require_payable(
+    states: Sequence[TokenState], refused: Sequence[bool], quorum: int, amount_units: int, base_units: int
+) -> None:
     """Judge a payout by all nodes' answers. `quorum` nodes must confirm what can't be undone.
 
-    Raises Unpayable, Blocked.
+    `refused`: whether they say that the recipient is blacklisted. Raises Unpayable, Blocked.
     """
     require_current([state.successor for state in states])
     if any(state.is_paused for state in states):
         raise Blocked(Obstacle("paused", "the token is paused by its issuer"))
-    if _is_certain([state.is_sender_refused for state in states], quorum, "hot wallet"):
+    if _is_certain([state.is_wallet_refused for state in states], quorum, "hot wallet"):
         raise Blocked(Obstacle("wallet", "the token has blacklisted the hot wallet"))
-    if _is_certain([state.is_recipient_refused for state in states], quorum, "recipient"):
+    if _is_certain(refused, quorum, "recipient"):
         raise Unpayable("the token has blacklisted the recipient")
     held = cautious_low([state.held_units for state in states])
     if held < amount_units:
         raise Blocked(Obstacle("funds", f"the hot wallet holds {held} units of {amount_units}"))
-    require_no_fee(amount_units, max(state.fee_units for state in states))
+    _require_no_fee(states, amount_units, base_units)
 
 
-def require_sweepable(states: Sequence[TokenState], amount_units: int) -> None:
+def require_sweepable(states: Sequence[TokenState], amount_units: int, base_units: int) -> None:
     """Judge a transfer into the hot wallet by all nodes' answers. Raises Blocked."""
     require_current([state.successor for state in states])
-    if any(state.is_recipient_refused for state in states):
+    if any(state.is_wallet_refused for state in states):
         raise Blocked(Obstacle("wallet", "the token has blacklisted the hot wallet"))
-    require_no_fee(amount_units, max(state.fee_units for state in states))
+    _require_no_fee(states, amount_units, base_units)
+
+
+def _require_no_fee(states: Sequence[TokenState], amount_units: int, base_units: int) -> None:
+    require_no_fee(amount_units, max(state.compute_fee_units(amount_units, base_units) for state in states))
 
 
 def _is_certain(said: Sequence[bool], quorum: int, who: str) -> bool:

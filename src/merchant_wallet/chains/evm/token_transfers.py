@@ -9,14 +9,17 @@ Rules:
   together they make exactly the header's filter. A node whose receipts don't fit is not used.
 - Every header must name the previous block as its parent.
 - A node that has not reached the range says nothing about it.
+- Each node's receipts of a block are read once and kept by its hash. They are used again when the node shows
+  the block as final. Nothing is taken from another node.
 """
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import msgspec
 
+from merchant_wallet.chains.ancestry import KEPT_BLOCKS, Ancestry
 from merchant_wallet.chains.evm.bloom import bloom_of, may_contain
 from merchant_wallet.chains.evm.node import (
     TRANSFER_TOPIC,
@@ -28,9 +31,17 @@ from merchant_wallet.chains.evm.node import (
     is_transfer,
     transfer_of,
 )
-from merchant_wallet.chains.evm.rules import EvmRules, read_final_block, read_head_block
+from merchant_wallet.chains.evm.rules import (
+    EvmRules,
+    read_final_block,
+    read_head,
+    read_head_block,
+    recent_final_block,
+    recent_head_block,
+)
 from merchant_wallet.chains.issuer import DESTROYED_TOPIC, NOWHERE, read_destroyed
-from merchant_wallet.chains.protocol import ChainAway, ChainDisagrees, TokenTransfer
+from merchant_wallet.chains.protocol import Block, ChainAway, ChainDisagrees, TokenTransfer
+from merchant_wallet.chains.recent import keep
 from merchant_wallet.chains.transport import NodeFailed, NodeRefused, ask_together
 
 _MAX_CONCURRENT: Final = 8
@@ -46,8 +57,102 @@ class ReadRange(msgspec.Struct, frozen=True):
     transfers: list[TokenTransfer]
 
 
+class NodeReads:
+    """What one node has shown lately: its newest blocks, and the token's transfers in them, by block hash.
+
+    Everything raises NodeFailed, NodeRefused.
+    """
+
+    def __init__(self, node: EvmNode, rules: EvmRules) -> None:
+        self._node = node
+        self._rules = rules
+        self._ancestry = Ancestry()
+        self._transfers: dict[str, list[TokenTransfer]] = {}
+
+    async def head(self) -> Block:
+        """The newest block."""
+        block = await self._node.now("head", lambda: read_head(self._node))
+        # The watcher asks for it by its number next, and then for its transfers.
+        self._node.note(block.header.number, block)
+        return block.header
+
+    async def final(self) -> Block:
+        """The newest final block."""
+        block = await self._node.now("final", lambda: read_final_block(self._node, self._rules))
+        self._ancestry.note_final(block)
+        return block
+
+    async def final_block(self, number: int) -> Block | None:
+        """The block with this number, which other nodes call final."""
+        known = await recent_final_block(self._node, self._rules)
+        if known.number == number:
+            return known
+        block = await self._node.block(number)
+        return None if block is None else block.header
+
+    async def block(self, number: int) -> EvmBlock | None:
+        """The block with this number on the branch that the node follows."""
+        return await self._node.recently(number, lambda: self._node.block(number))
+
+    async def final_range(self, first: int, last: int) -> ReadRange | None:
+        """The transfers of a range. None if the node has not reached it."""
+        if (await recent_final_block(self._node, self._rules)).number < last:
+            return None
+        return self._find_kept(first, last) or await self._read_blocks(first, last)
+
+    async def newest_range(self, first: int, last: int) -> ReadRange:
+        """The transfers of a range that may not be final yet."""
+        if (kept := self._find_kept(first, last)) is not None:
+            return kept
+        if (await recent_head_block(self._node)).number < last:
+            raise NodeRefused(self._node.name, 0, f"has no block {last} yet")
+        return await self._read_blocks(first, last)
+
+    def forget(self) -> None:
+        """What the node has shown is in doubt, so it is asked again."""
+        self._transfers.clear()
+
+    def _find_kept(self, first: int, last: int) -> ReadRange | None:
+        """The transfers of a range that is final and was read before."""
+        hashes = [self._ancestry.find_hash(number) for number in range(first, last + 1)]
+        known = [block_hash for block_hash in hashes if block_hash in self._transfers]
+        if len(known) < len(hashes):
+            return None
+        pages = [self._transfers[block_hash] for block_hash in known]
+        return ReadRange(known[-1], [transfer for page in pages for transfer in page])
+
+    async def _read_blocks(self, first: int, last: int) -> ReadRange:
+        """The transfers of a range on the branch that the node follows."""
+        blocks = await self._read_headers(first, last)
+        pages = await ask_together(self._transfers_in, blocks, max_concurrent=_MAX_CONCURRENT)
+        for block in blocks:
+            self._ancestry.add(block.header)
+        return ReadRange(blocks[-1].header.hash, [transfer for page in pages for transfer in page])
+
+    async def _read_headers(self, first: int, last: int) -> list[EvmBlock]:
+        """The blocks of a range. Each is the parent of the next."""
+        if first == last and (block := await self.block(first)) is not None:
+            return [block]
+        blocks = await self._node.blocks(first, last)
+        for before, block in itertools.pairwise(blocks):
+            if block.header.parent_hash != before.header.hash:
+                text = f"block {block.header.number} does not follow the one before it"
+                raise NodeFailed(self._node.name, text)
+        return blocks
+
+    async def _transfers_in(self, block: EvmBlock) -> list[TokenTransfer]:
+        block_hash = block.header.hash
+        if block_hash in self._transfers:
+            return self._transfers[block_hash]
+        transfers: list[TokenTransfer] = []
+        if any(may_contain(block.logs_bloom, self._rules.token, topic) for topic in _TOPICS):
+            receipts = await self._node.block_receipts(block)
+            transfers = _transfers(self._rules, _checked_logs(self._node, block, receipts))
+        return keep(self._transfers, block_hash, transfers, KEPT_BLOCKS)
+
+
 async def read_token_transfers(
-    nodes: EvmNodes, rules: EvmRules, first: int, last: int, agreed_number: int
+    nodes: EvmNodes, reads: Mapping[EvmNode, NodeReads], first: int, last: int, agreed_number: int
 ) -> list[TokenTransfer]:
     """See `protocol.ChainReader.transfers`. Raises ChainAway, ChainDisagrees, NodeRefused.
 
@@ -56,15 +161,15 @@ async def read_token_transfers(
     if first > last:
         return []
     if first <= agreed_number < last:
-        final = await read_token_transfers(nodes, rules, first, agreed_number, agreed_number)
-        return final + await read_token_transfers(nodes, rules, agreed_number + 1, last, agreed_number)
+        final = await read_token_transfers(nodes, reads, first, agreed_number, agreed_number)
+        return final + await read_token_transfers(nodes, reads, agreed_number + 1, last, agreed_number)
     if nodes.quorum > 1:
-        agreed = await _read_final(nodes, rules, first, last)
+        agreed = await _read_final(nodes, reads, first, last)
         if agreed is not None:
             return agreed
         if last <= agreed_number:
             raise ChainAway(f"blocks {first} to {last} were final, and no two nodes say so any more")
-    return (await nodes.first(lambda node: _read_newest(node, rules, first, last))).transfers
+    return (await nodes.first(lambda node: reads[node].newest_range(first, last))).transfers
 
 
 async def check_receipts(node: EvmNode) -> str | None:
@@ -90,62 +195,28 @@ async def check_receipts(node: EvmNode) -> str | None:
     return reason
 
 
-async def _read_final(nodes: EvmNodes, rules: EvmRules, first: int, last: int) -> list[TokenTransfer] | None:
+async def _read_final(
+    nodes: EvmNodes, reads: Mapping[EvmNode, NodeReads], first: int, last: int
+) -> list[TokenTransfer] | None:
     """What all nodes that call the range final say, at least two. None if no node calls it final."""
-    answers = await nodes.every(lambda node: _read_if_final(node, rules, first, last))
+    answers = await nodes.every(lambda node: reads[node].final_range(first, last))
     usable = [answer for answer in answers if isinstance(answer, ReadRange)]
     if not usable:
         failures = [str(answer) for answer in answers if isinstance(answer, Exception)]
         if len(failures) == len(answers):
             raise ChainAway("; ".join(failures))
         return None
-    if any(answer.last_hash != usable[0].last_hash for answer in usable):
-        raise ChainDisagrees(f"{rules.name}: nodes show different blocks {last}, which is final")
     if any(answer != usable[0] for answer in usable):
-        raise ChainDisagrees(f"{rules.name}: nodes show different transfers in blocks {first} to {last}")
+        for node in nodes.each:
+            reads[node].forget()
+        if any(answer.last_hash != usable[0].last_hash for answer in usable):
+            raise ChainDisagrees(f"nodes show different blocks {last}, which is final")
+        raise ChainDisagrees(f"nodes show different transfers in blocks {first} to {last}")
     if len(usable) < nodes.quorum:
         failures = [str(answer) for answer in answers if isinstance(answer, Exception)]
         behind = ["another node has not reached them"] if None in answers else []
         raise ChainAway(f"blocks {first} to {last}: " + "; ".join(failures + behind))
     return usable[0].transfers
-
-
-async def _read_if_final(node: EvmNode, rules: EvmRules, first: int, last: int) -> ReadRange | None:
-    if (await read_final_block(node, rules)).number < last:
-        return None
-    return await _read_blocks(node, rules, first, last)
-
-
-async def _read_newest(node: EvmNode, rules: EvmRules, first: int, last: int) -> ReadRange:
-    if (await read_head_block(node)).number < last:
-        raise NodeRefused(node.name, 0, f"has no block {last} yet")
-    return await _read_blocks(node, rules, first, last)
-
-
-async def _read_blocks(node: EvmNode, rules: EvmRules, first: int, last: int) -> ReadRange:
-    """The transfers of a range on the branch that the node follows. Raises NodeFailed, NodeRefused."""
-    blocks = await _read_headers(node, first, last)
-
-    async def read(block: EvmBlock) -> list[TokenTransfer]:
-        receipts = await node.block_receipts(block)
-        return _transfers(rules, _checked_logs(node, block, receipts))
-
-    wanted = [
-        block
-        for block in blocks
-        if any(may_contain(block.logs_bloom, rules.token, topic) for topic in _TOPICS)
-    ]
-    pages = await ask_together(read, wanted, max_concurrent=_MAX_CONCURRENT)
-    return ReadRange(blocks[-1].header.hash, [transfer for page in pages for transfer in page])
-
-
-async def _read_headers(node: EvmNode, first: int, last: int) -> list[EvmBlock]:
-    """The blocks of a range. Each is the parent of the next. Raises NodeFailed, NodeRefused."""
-    blocks = await node.blocks(first, last)
-    for before, block in itertools.pairwise(blocks):
-        if block.header.parent_hash != before.header.hash:
-            raise NodeFailed(node.name, f"block {block.header.number} does not follow the one before it")
-    return blocks
 
 
 def _checked_logs(node: EvmNode, block: EvmBlock, receipts: Sequence[EvmReceipt]) -> list[tuple[int, EvmLog]]:

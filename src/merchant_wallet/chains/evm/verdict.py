@@ -20,7 +20,7 @@ import msgspec
 from merchant_wallet.chains.evm.fees import is_too_low
 from merchant_wallet.chains.evm.node import EvmNode, EvmNodes, EvmReceipt, is_transfer, transfer_of
 from merchant_wallet.chains.evm.nonces import NonceSearch, count_final, find_spender
-from merchant_wallet.chains.evm.rules import EvmRules, read_final_block, read_head_block
+from merchant_wallet.chains.evm.rules import EvmRules, recent_final_block, recent_head_block
 from merchant_wallet.chains.evm.transactions import parse_signed
 from merchant_wallet.chains.protocol import (
     Block,
@@ -73,12 +73,16 @@ class Finding(msgspec.Struct, frozen=True, gc=False):
 
 
 class NotFinal(msgspec.Struct, frozen=True, gc=False):
-    """A node shows nothing final up to `final_number`. `alert` says if that is odd."""
+    """A node shows nothing final up to `final_number`. `alert` says if that is odd.
+
+    `mined_number` is the block that is not final and has a transfer, if all is well with it.
+    """
 
     final_number: int
     is_mined: bool = False
     is_stuck: bool = False
     alert: str | None = None
+    mined_number: int | None = None
 
 
 async def judge(nodes: EvmNodes, query: PayoutQuery) -> Verdict:
@@ -91,6 +95,7 @@ async def judge(nodes: EvmNodes, query: PayoutQuery) -> Verdict:
     verdict, is_by_all = await _judge_once(nodes, query)
     if not is_by_all:
         return verdict
+    nodes.recent.forget()
     again, _ = await _judge_once(nodes, query)
     return verdict if again == verdict else Pending(alert="a second look found something else")
 
@@ -107,7 +112,11 @@ async def _judge_once(nodes: EvmNodes, query: PayoutQuery) -> tuple[Verdict, boo
         stuck = [not_final for not_final in not_finals if not_final.is_stuck]
         # A replacement costs more, so one node alone can't cause it.
         is_stuck = len(stuck) >= nodes.quorum and not any(not_final.is_mined for not_final in not_finals)
-        return Pending(stuck=is_stuck, alert="; ".join(alerts) or None), False
+        mined = [found.mined_number for found in not_finals if found.mined_number is not None]
+        is_mined = len(mined) == len(not_finals) >= nodes.quorum
+        return Pending(
+            stuck=is_stuck, alert="; ".join(alerts) or None, mined_number=min(mined) if is_mined else None
+        ), False
     found = findings[0]
     needed = len(answers) if found.by_all else nodes.quorum
     denied = [not_final for not_final in not_finals if not_final.final_number >= found.block_number]
@@ -127,15 +136,19 @@ def _quarrel(query: PayoutQuery, findings: list[Finding]) -> str:
 
 async def find(node: EvmNode, query: PayoutQuery) -> Finding | NotFinal:
     """What one node shows. Raises NodeFailed, NodeRefused."""
-    final = await read_final_block(node, query.rules)
+    # The order matters: what was final before the receipts were requested must have them.
+    final = await recent_final_block(node, query.rules)
     receipts = [await node.receipt(signed.tx_hash) for signed in query.signed]
     mined = [receipt for receipt in receipts if receipt is not None]
     for receipt in mined:
         if receipt.block_number <= final.number:
             return await _find_by_receipt(node, query, receipt, final)
     if mined:
-        return NotFinal(final.number, is_mined=True)
-    if await count_final(node, query.wallet, final.number) > query.nonce:
+        first = min(receipt.block_number for receipt in mined)
+        return NotFinal(final.number, is_mined=True, mined_number=first)
+    wallet, number = query.wallet, final.number
+    used = await node.recently((wallet, number), lambda: count_final(node, wallet, number))
+    if used > query.nonce:
         return await _find_spender(node, query, final)
     return await _wait(node, query, final)
 
@@ -144,8 +157,9 @@ async def _wait(node: EvmNode, query: PayoutQuery, final: Block) -> NotFinal:
     """Nothing is in a block. The payout is stuck if it has waited long enough, and its nonce is the next or
     its fee is too low now. So all payouts that a higher base fee has stopped are replaced together.
     """
-    head = await read_head_block(node)
-    following = await node.count(query.wallet, "latest")
+    head = await recent_head_block(node)
+    wallet = query.wallet
+    following = await node.recently((wallet, "latest"), lambda: node.count(wallet, "latest"))
     since = query.signed[-1].built_at_block if query.signed else head.number
     waited, alert = head.number - since, None
     if following < query.nonce and waited >= LONG_WAITS * query.rules.stuck_blocks:
@@ -158,13 +172,14 @@ async def _wait(node: EvmNode, query: PayoutQuery, final: Block) -> NotFinal:
 
 async def _is_too_low(node: EvmNode, query: PayoutQuery) -> bool:
     newest, _ = parse_signed(query.signed[-1].raw)
-    return is_too_low(newest, await node.fees(1), query.rules.min_tip_wei)
+    return is_too_low(newest, await node.recently("fees", lambda: node.fees(1)), query.rules.min_tip_wei)
 
 
 async def _find_by_receipt(
     node: EvmNode, query: PayoutQuery, receipt: EvmReceipt, final: Block
 ) -> Finding | NotFinal:
-    block = await node.block(receipt.block_number)
+    number = receipt.block_number
+    block = await node.recently(number, lambda: node.block(number))
     if (
         block is None
         or block.header.hash != receipt.block_hash

@@ -1,0 +1,201 @@
+"""How often nodes are asked: at most so often for each payout, and once for what all payouts share."""
+
+import asyncio
+from collections import Counter
+from typing import Any
+
+import msgspec
+import pytest
+from devnet.tron_network import address_of
+from tests.chains import evm_scene
+from tests.chains.evm_scene import EvmScene
+from tests.chains.node_proxy import NodeProxy
+from tests.chains.tron_scene import TronScene, key_of, payout_of
+
+from merchant_wallet.chains.evm.chain import EvmChain
+from merchant_wallet.chains.evm.mined import LOOK_AGAIN
+from merchant_wallet.chains.protocol import (
+    Blocked,
+    ChainDisagrees,
+    FinalRecord,
+    Payout,
+    Pending,
+    SignedTransfer,
+    Unpayable,
+)
+from merchant_wallet.chains.transport import Endpoints
+from merchant_wallet.chains.tron.chain import TronChain
+
+PAYOUTS = 6
+RECENT_S = 3.0
+RECEIPT = "eth_getTransactionReceipt"
+USDT = 1_000_000
+
+
+class Clock:
+    """Seconds that pass when a test says so."""
+
+    now_s = 0.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+@pytest.fixture(params=[1, 2])
+def scene(request: pytest.FixtureRequest) -> TronScene:
+    """One TRON node, or two."""
+    found: TronScene = request.getfixturevalue("lone" if request.param == 1 else "tron")
+    return found
+
+
+def open_chain(scene: TronScene, clock: Clock) -> TronChain:
+    """The scene's chain as the worker side has it: what is the same for all counts for three seconds."""
+    rules = msgspec.structs.replace(scene.rules, recent_s=RECENT_S)
+    return TronChain(rules, scene.chain.nodes, wallet=scene.wallet, signer=scene.signer, clock_s=clock)
+
+
+def open_evm_chain(evm: EvmScene, proxy: NodeProxy, clock: Clock) -> EvmChain:
+    rules, endpoints = msgspec.structs.replace(evm.rules, recent_s=RECENT_S), Endpoints([proxy.url])
+    return EvmChain(rules, endpoints, wallet=evm_scene.WALLET, signer=evm.signer, clock_s=clock)
+
+
+def test_payouts_at_once_share_what_is_the_same_for_all_of_them(scene: TronScene) -> None:
+    """At most nine calls a payout with one node, and twelve with two. Sixty at once share still more."""
+    servers, clock = scene.network.servers, Clock()
+    chain = open_chain(scene, clock)
+    payouts = [payout_of(number, bytes([number]) * 20, USDT) for number in range(1, PAYOUTS + 1)]
+
+    def count() -> Counter[str]:
+        return sum((Counter(server.api.asked) for server in servers), Counter[str]())
+
+    async def pay(payout: Payout) -> SignedTransfer:
+        await chain.check_payable(payout.transfer)
+        signed = await chain.build(payout, [])
+        await chain.broadcast(signed.raw)
+        return signed
+
+    async def steps() -> None:
+        before, nodes = count(), len(servers)
+        signed = await asyncio.gather(*map(pay, payouts))
+        asked = count() - before
+        # Successor, pause, our own place on the blacklist, fee and balance are asked once for all.
+        views = 5 * nodes + PAYOUTS * 2 * (nodes + 1)
+        assert asked["/wallet/triggerconstantcontract"] <= views
+        assert asked["/wallet/broadcasthex"] == PAYOUTS
+        assert asked.total() <= views + PAYOUTS + 4 * nodes + 3
+        # Nobody asks for a transfer that can't be final yet.
+        clock.now_s += 10
+        before = count()
+        early = [await chain.judge(*each) for each in pairs(signed)]
+        assert all(isinstance(verdict, Pending) and verdict.check_after_ms for verdict in early)
+        assert count() - before == {"/walletsolidity/getblock": nodes}
+        scene.network.settle()
+        clock.now_s += 60
+        before = count()
+        verdicts = [await chain.judge(*each) for each in pairs(signed)]
+        assert {type(verdict) for verdict in verdicts} == {FinalRecord}
+        assert (count() - before).total() <= nodes * (PAYOUTS + 2)
+        await chain.close()
+
+    def pairs(signed: list[SignedTransfer]) -> list[tuple[Payout, list[SignedTransfer]]]:
+        return [(payout, [one]) for payout, one in zip(payouts, signed, strict=True)]
+
+    scene.play(steps())
+
+
+def test_payouts_at_once_on_an_evm_chain_share_the_same(evm: EvmScene) -> None:
+    async def story() -> None:
+        async with NodeProxy(evm.node.url) as proxy:
+            chain = open_evm_chain(evm, proxy, Clock())
+
+            async def pay(nonce: int) -> None:
+                ordered = evm_scene.payout(nonce=nonce, payout_id=nonce + 1)
+                await chain.check_payable(ordered.transfer)
+                await evm_scene.send(chain, ordered)
+
+            await asyncio.gather(*map(pay, range(PAYOUTS)))
+            # Six views of the token, prices, the newest block, the wallet's coin and code.
+            assert len(proxy.asked) <= 7 * PAYOUTS + 10
+            await chain.close()
+
+    asyncio.run(story())
+
+
+def test_the_recipient_is_asked_about_each_time_and_the_token_again_after_a_block(lone: TronScene) -> None:
+    clock, network, transfer = Clock(), lone.network, payout_of().transfer
+    chain = open_chain(lone, clock)
+
+    async def steps() -> None:
+        await chain.check_payable(transfer)
+        network.blacklist(transfer.recipient)
+        network.settle()
+        with pytest.raises(Unpayable):
+            await chain.check_payable(transfer)
+        network.blacklist(transfer.recipient, is_listed=False)
+        network.set_fee(10, 5)
+        network.settle()
+        clock.now_s += RECENT_S + 1
+        with pytest.raises(Blocked) as fee:
+            await chain.build(payout_of(), [])
+        assert fee.value.obstacle.kind == "token_fee"
+        assert not lone.signer.requests
+        await chain.close()
+
+    lone.play(steps())
+
+
+def test_a_payout_in_a_block_is_asked_for_when_the_block_may_be_final_and_now_and_then(evm: EvmScene) -> None:
+    async def story() -> None:
+        clock, ordered = Clock(), evm_scene.payout()
+        async with NodeProxy(evm.node.url) as proxy:
+            chain = open_evm_chain(evm, proxy, clock)
+            signed = await evm_scene.send(chain, ordered)
+            evm.node.mine()
+            clock.now_s += RECENT_S + 1
+            waiting = Pending(mined_number=evm.node.height())
+            assert await chain.judge(ordered, [signed]) == waiting
+            # Others may have asked for the final block a moment ago.
+            proxy.asked.clear()
+            for asked in ([], ["eth_getBlockByNumber"]):
+                assert await chain.judge(ordered, [signed]) == waiting
+                assert proxy.asked == asked
+                clock.now_s += RECENT_S + 1
+            # The block may have left the chain meanwhile.
+            clock.now_s += LOOK_AGAIN * RECENT_S
+            assert await chain.judge(ordered, [signed]) == waiting
+            assert proxy.asked.count(RECEIPT) == 1
+            evm.settle()
+            clock.now_s += RECENT_S + 1
+            assert await chain.judge(ordered, [signed]) == FinalRecord(ordered.transfer, signed.tx_hash)
+            await chain.close()
+
+    asyncio.run(story())
+
+
+def test_a_block_that_was_read_is_read_again_only_when_nodes_disagree(tron: TronScene) -> None:
+    payer, [one, two] = key_of("payer"), tron.network.servers
+    tron.network.fund(address_of(payer), units=USDT, sun=10**9)
+    tron.network.settle()
+    first = tron.network.height() + 1
+    tron.network.pay(payer, bytes(range(20)), 5)
+    tron.network.settle()
+
+    def count() -> int:
+        return sum(path.endswith("blocknum") for server in (one, two) for path in server.api.asked)
+
+    def inflate(path: str, question: dict[str, Any], answer: Any) -> Any:
+        if not path.endswith("blocknum"):
+            return answer
+        return [{**each, "log": [{**log, "data": f"{7:064x}"} for log in each["log"]]} for each in answer]
+
+    async def steps() -> None:
+        two.switches.edit = inflate
+        with pytest.raises(ChainDisagrees):
+            await tron.chain.transfers(first, first)
+        two.switches.edit = None
+        before = count()
+        for _ in range(2):
+            assert [each.amount_units for each in await tron.chain.transfers(first, first)] == [5]
+            assert count() == before + 2
+
+    tron.play(steps())
