@@ -24,7 +24,7 @@ def work(wallet: Wallet) -> None:
         writer = Writer(wallet.url, connections=1)
         await writer.open()
         crediting_worker = CreditingWorker(lambda: connect(wallet.url), lambda: connect(wallet.url), writer)
-        for watcher in make_watchers(base, lambda: connect(wallet.url), line):
+        for watcher in make_watchers(base, lambda: connect(wallet.url), line).values():
             while await watcher.follow():
                 pass
             await watcher.close()
@@ -42,7 +42,7 @@ def watch_only(wallet: Wallet) -> None:
     async def run() -> None:
         base = make_base(load_settings(wallet.variables), wallet.url)
         line = WorkerConnection(lambda: connect(wallet.url))
-        for watcher in make_watchers(base, lambda: connect(wallet.url), line):
+        for watcher in make_watchers(base, lambda: connect(wallet.url), line).values():
             while await watcher.follow():
                 pass
             await watcher.close()

@@ -29,7 +29,7 @@ def work(wallet: Wallet) -> None:
         writer = Writer(wallet.url, connections=1)
         await writer.open()
         crediting_worker = CreditingWorker(open_connection, open_connection, writer)
-        for watcher in make_watchers(base, open_connection, worker_connection):
+        for watcher in make_watchers(base, open_connection, worker_connection).values():
             while await watcher.follow():
                 pass
             await watcher.close()

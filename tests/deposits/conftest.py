@@ -148,6 +148,9 @@ class FakeChainReader:
     async def coin_balance(self, address: bytes) -> int:
         return 0
 
+    def forget(self) -> None:
+        """It keeps nothing."""
+
     async def close(self) -> None:
         self.closed = True
 

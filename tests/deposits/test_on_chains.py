@@ -1,7 +1,9 @@
 """Deposits on a real EVM node and on a fake TRON node: what was sent is what is credited."""
 
 from collections.abc import Iterator
+from functools import partial
 
+import msgspec
 import pytest
 from devnet.evm_node import EvmNode
 from devnet.tron_network import address_of
@@ -164,6 +166,37 @@ def test_transfers_on_a_tron_chain_are_seen_settled_and_credited(in_scene: InSce
         await watcher.close()
 
     in_scene(scenario)
+
+
+def test_an_idle_watcher_reads_each_tron_block_once(in_scene: InScene) -> None:
+    """One call for each block, and two for each round: the blocks since the last one, and the final one."""
+    blocks, rounds = 5, 4
+
+    async def scenario(scene: DepositScene, tron: TronScene) -> None:
+        network, payer = tron.network, key_of("payer")
+        network.fund(address_of(payer), units=WALLET_UNITS, sun=WALLET_SUN)
+        network.settle()
+        reader = TronReader(msgspec.structs.replace(tron.rules, recent_s=3.0), tron.chain.nodes)
+        watcher, [server] = watch(scene, "TRC20", reader), network.servers
+        await scene.catch_up(watcher)
+        for number in range(rounds):
+            server.api.asked.clear()
+            sent = network.pay(payer, address("anna", "TRC20"), COIN)
+            network.mine(blocks)
+            await watcher.follow()
+            if number:
+                assert len(server.api.asked) <= blocks + 2, server.api.asked
+        # The last one is two blocks too young.
+        assert await scene.status_of(sent) == "pending"
+        # What reconciliation reads then was read before.
+        server.api.asked.clear()
+        last = network.fake.solid_number
+        assert len(await reader.transfers(last - 2 * blocks, last)) == 2
+        assert server.api.asked == []
+        await watcher.close()
+
+    with open_tron(nodes=1) as lone:
+        in_scene(partial(scenario, tron=lone))
 
 
 @pytest.mark.each_node

@@ -13,6 +13,7 @@ from merchant_wallet.approvals.acts.reports import Report, list_reports
 from merchant_wallet.base import db
 from merchant_wallet.base.config import load_settings
 from merchant_wallet.chains.keys.keystore import SEED, store_key
+from merchant_wallet.processes.nodes import open_chain_readers
 from merchant_wallet.processes.signers import find_keys_folder
 from merchant_wallet.processes.worker_reports import WorkerReporter
 
@@ -22,11 +23,14 @@ def test_nodes_signer_and_wallets_are_reported_with_what_is_wrong(database_url: 
         settings = load_settings(environment)
         async with opened(database_url, environment) as payouts:
             await asyncio.wait_for(payouts.checked.wait(), 60)
+            readers = open_chain_readers(settings)
             reporter = WorkerReporter(
-                partial(db.connect, as_worker(database_url)), settings, payouts, None, clock=lambda: 7_000
+                partial(db.connect, as_worker(database_url)), payouts, None, readers, clock=lambda: 7_000
             )
             await reporter.report()
             await reporter.close()
+            for reader in readers.values():
+                await reader.close()
         async with await db.connect(as_web(database_url)) as web:
             return await list_reports(web)
 

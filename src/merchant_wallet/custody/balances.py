@@ -30,7 +30,7 @@ MAX_RANGE_BLOCKS: Final = 1000
 FEW_TRANSFERS: Final = 2_000
 MANY_TRANSFERS: Final = 20_000
 TRIES: Final = 8
-SURVEY_SIZE: Final = 100
+SURVEY_SIZE: Final = 50
 
 log = structlog.get_logger(__name__)
 

@@ -27,7 +27,10 @@ log = structlog.get_logger(__name__)
 
 
 class Reader(ChainReader, Protocol):
-    """A chain reader whose connections can be closed."""
+    """A chain reader that may keep what it has read, and whose connections can be closed."""
+
+    def forget(self) -> None:
+        """Ask the nodes again for what they have shown."""
 
     async def close(self) -> None:
         """Close the connections."""

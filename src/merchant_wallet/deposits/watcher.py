@@ -60,7 +60,7 @@ class Watcher:
 
     Amounts below `minimum_units` are dust. `max_range_blocks` limits a range in blocks. With `check` nothing
     is read until it has found nothing wrong with the nodes. Apart cells take in for themselves; those that
-    `reach_apart` finds are told of unconfirmed deposits.
+    `reach_apart` finds are told of unconfirmed deposits. Without `closes_reader` others use the reader, too.
     """
 
     def __init__(
@@ -75,6 +75,7 @@ class Watcher:
         check: Check | None = None,
         clock: Callable[[], int] = now_ms,
         reach_apart: ReachApart = reach_none,
+        closes_reader: bool = True,
     ) -> None:
         self.wake = asyncio.Event()
         self._home = WorkerConnection(connect_home)
@@ -87,8 +88,10 @@ class Watcher:
         self._check = check
         self._clock = clock
         self._reach_apart = reach_apart
+        self._closes_reader = closes_reader
         self._knows_minimum = False
         self._failures = 0
+        self._read_number = -1
 
     async def run(self, stop: asyncio.Event, *, interval_s: float = POLL_INTERVAL_S) -> None:
         """Follow the chain until told to stop, then close the connections."""
@@ -100,10 +103,11 @@ class Watcher:
             await self.close()
 
     async def close(self) -> None:
-        """Close all connections, also the reader's."""
+        """Close all connections, also the reader's unless others use it."""
         await self._home.close()
         await self._cell.close()
-        await self._reader.close()
+        if self._closes_reader:
+            await self._reader.close()
 
     async def follow(self) -> bool:
         """One turn: a range of final blocks or, when those are read, unconfirmed blocks.
@@ -141,8 +145,13 @@ class Watcher:
     async def _follow(self, home: AsyncConnection, cell: AsyncConnection) -> bool:
         head, final = await self._reader.head(), await self._reader.final()
         cursor = await self._read_cursor(home, final)
+        if cursor.final_number < self._read_number:
+            # Somebody wants the blocks to be read again: what nodes showed before may be false.
+            self._reader.forget()
+        self._read_number = cursor.final_number
         if final.number > cursor.final_number:
             cursor = await self._read_final(home, cursor, final)
+            self._read_number = cursor.final_number
             await self._take_in(home, cell)
         if final.number > cursor.final_number:
             left = final.number - cursor.final_number

@@ -15,23 +15,36 @@ from merchant_wallet.chains.sandbox.chain import ENDLESS_UNITS
 from merchant_wallet.custody.balances import SURVEY_SIZE, CustodyReader
 from merchant_wallet.custody.sandbox import SandboxCustody
 from merchant_wallet.processes.base import Base
-from merchant_wallet.processes.nodes import open_chain_readers
+from merchant_wallet.processes.nodes import ChainReaders, open_chain_readers
 from merchant_wallet.processes.payout_workers import open_sandbox
 
-BATCHED_SURVEY_SIZE: Final = 1000
+BATCHED_SURVEY_SIZE: Final = 100
 """Balances that one survey reads from a node that answers many at once."""
 UNLIMITED_RANGE_BLOCKS: Final = 2**62
 """A sandbox's block number is a time, so all blocks are read at once."""
 
 
 class CustodyReaders:
-    """All chains of the settings. `close` closes their connections."""
+    """All chains of the settings. `close` closes their connections.
 
-    def __init__(self, base: Base, connect: Connect, clock: Callable[[], int] = now_ms) -> None:
+    With `readers`, which stay open, what others have read from the nodes is not read again.
+    """
+
+    def __init__(
+        self,
+        base: Base,
+        connect: Connect,
+        clock: Callable[[], int] = now_ms,
+        *,
+        readers: ChainReaders | None = None,
+    ) -> None:
         self._base = base
         self._clock = clock
         self._worker_connection = WorkerConnection(connect)
-        self._readers = {} if base.settings.sandbox else open_chain_readers(base.settings)
+        self._opened = (
+            {} if readers is not None or base.settings.sandbox else open_chain_readers(base.settings)
+        )
+        self._readers = self._opened if readers is None else readers
 
     def open(self, connection: AsyncConnection) -> Mapping[str, CustodyReader]:
         """Each chain by its name; the sandbox's are read over the connection."""
@@ -51,7 +64,7 @@ class CustodyReaders:
     async def close(self) -> None:
         """Close the connections."""
         await self._worker_connection.close()
-        for reader in self._readers.values():
+        for reader in self._opened.values():
             await reader.close()
 
     def _open_sandbox(self, connection: AsyncConnection) -> dict[str, CustodyReader]:

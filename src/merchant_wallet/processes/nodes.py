@@ -18,6 +18,9 @@ from merchant_wallet.chains.transport import Endpoints
 from merchant_wallet.chains.tron.chain import TronChain, TronNodes, TronReader, TronRules
 from merchant_wallet.chains.tron.sweeps import TronSweeper
 
+ChainReaders = Mapping[str, EvmChain | TronReader]
+"""Chains by their code, to read."""
+
 
 async def open_chains(settings: Settings, signer: Signer) -> dict[str, EvmChain | TronChain]:
     """Every configured chain, by its code, to pay on (and to read).
@@ -51,7 +54,7 @@ def make_sweepers(
     }
 
 
-async def check_chains(chains: Mapping[str, EvmChain | TronReader]) -> list[str]:
+async def check_chains(chains: ChainReaders) -> list[str]:
     """Sentences about chain ids, tokens and clocks that do not fit the settings. Empty if all fit."""
     return [sentence for chain in chains.values() for sentence in await chain.check_setup()]
 
@@ -66,7 +69,7 @@ def list_deep_finality(settings: Settings) -> list[str]:
     ]
 
 
-async def find_successors(chains: Mapping[str, EvmChain | TronReader]) -> dict[str, str]:
+async def find_successors(chains: ChainReaders) -> dict[str, str]:
     """Each chain whose token the issuer has replaced, with the new contract. Raises ChainAway."""
     found = {code: await chain.successor() for code, chain in chains.items()}
     return {code: successor for code, successor in found.items() if successor is not None}
@@ -107,6 +110,7 @@ def _evm_rules(settings: Settings, chain: Chain) -> EvmRules:
         fee_cap_wei=said.fee_cap,
         min_tip_wei=chain.min_tip,
         stuck_blocks=said.stuck_blocks,
+        recent_s=chain.recent_s,
     )
 
 

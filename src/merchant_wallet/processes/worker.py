@@ -23,6 +23,7 @@ from merchant_wallet.audit.failures import write_failures
 from merchant_wallet.audit.records import Author
 from merchant_wallet.base import db
 from merchant_wallet.base.cells import DEFAULT_CELL_ID, ReachApart, reach_none
+from merchant_wallet.base.chains import CHAINS
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.config import ConfigError
 from merchant_wallet.base.settings import Settings
@@ -45,7 +46,7 @@ from merchant_wallet.chains.tron.chain import TronReader
 from merchant_wallet.deposits import chain_store
 from merchant_wallet.deposits.crediting import CreditingWorker
 from merchant_wallet.deposits.sandbox_deposits import SandboxDeposits
-from merchant_wallet.deposits.watcher import POLL_INTERVAL_S, Watcher
+from merchant_wallet.deposits.watcher import Watcher
 from merchant_wallet.merchants.cells.book_takeover import BookTakeover
 from merchant_wallet.merchants.cells.places import find_evidence
 from merchant_wallet.merchants.cells.takeover import MoveTakeover
@@ -71,7 +72,7 @@ from merchant_wallet.processes.custody_readers import CustodyReaders
 from merchant_wallet.processes.instances import Presence
 from merchant_wallet.processes.maintenance import Maintenance, Task
 from merchant_wallet.processes.month_reports import MonthReports
-from merchant_wallet.processes.nodes import open_chain_readers
+from merchant_wallet.processes.nodes import ChainReaders, open_chain_readers
 from merchant_wallet.processes.notifications import open_notifier
 from merchant_wallet.processes.payout_workers import PayoutWorkers, open_payout_workers
 from merchant_wallet.processes.reconciliation import Reconciler
@@ -161,9 +162,10 @@ async def work(
             checkpoints = Maintenance(connect, {"checkpoints": checkpoint_task.run_once})
             shared = replace(shared, ask_comparison=checkpoints.wake.set)
             compared = checkpoint_task.compared
-            workers += [checkpoints.run, *_open_home(base, writer, compared, payouts)]
-            workers += _open_default_cell(shared, compared, chain_line, stack)
-            workers += [WorkerReporter(connect, base.settings, payouts, checkpoint_task).run]
+            readers = await _open_readers(base.settings, stack)
+            workers += [checkpoints.run, *_open_home(base, writer, compared, payouts, readers)]
+            workers += _open_default_cell(shared, compared, chain_line, stack, readers)
+            workers += [WorkerReporter(connect, payouts, checkpoint_task, readers).run]
             workers.append(open_notifier(base, shared.callbacks, stack).run)
         workers += [CellSupervisor(shared, only).run, Presence(connect, Side.WORKER).run]
         metrics = Metrics(
@@ -197,8 +199,16 @@ def find_sender(settings: Settings) -> type[CallbackSender]:
     return test_mode.find_sender()
 
 
+async def _open_readers(settings: Settings, stack: AsyncExitStack) -> ChainReaders:
+    """The chains of the settings, for all workers that only read: so nothing is read twice."""
+    readers = {} if settings.sandbox else open_chain_readers(settings)
+    for reader in readers.values():
+        stack.push_async_callback(reader.close)
+    return readers
+
+
 def _open_home(
-    base: Base, writer: Books, compared: asyncio.Event, payouts: PayoutWorkers
+    base: Base, writer: Books, compared: asyncio.Event, payouts: PayoutWorkers, readers: ChainReaders
 ) -> Iterator[Worker]:
     """The workers of home: payouts of its own cell, gaps, sweeps, custody, and what needs no cell."""
     settings, connect = base.settings, base.cells.connect_home
@@ -210,7 +220,7 @@ def _open_home(
     yield MonthReports(base).run
     yield ActWorker(connect, make_performers(base, connect, make_readers)).run
     if settings.reconcile_interval_s:
-        custody_readers = CustodyReaders(base, connect)
+        custody_readers = CustodyReaders(base, connect, readers=None if settings.sandbox else readers)
         reconciler = Reconciler(connect, custody_readers.open, cells=base.cells)
 
         async def reconcile(stop: asyncio.Event) -> None:
@@ -223,7 +233,11 @@ def _open_home(
 
 
 def _open_default_cell(
-    shared: Shared, compared: asyncio.Event, chain_line: WorkerConnection, stack: AsyncExitStack
+    shared: Shared,
+    compared: asyncio.Event,
+    chain_line: WorkerConnection,
+    stack: AsyncExitStack,
+    readers: ChainReaders,
 ) -> Iterator[Worker]:
     """The workers of the default cell, but for its payouts, and the watchers, which read for all cells."""
     base, writer = shared.base, shared.writer
@@ -235,10 +249,10 @@ def _open_default_cell(
     yield shared.sender(connect, base.keyring, shared.callbacks, tracing=shared.tracing).run
     yield Maintenance(connect, make_cell_tasks(settings.timestamp_tolerance_s)).run
     yield partial(Maintenance(connect, make_figure_tasks(settings)).run, interval_s=rollup.INTERVAL_S)
-    # To ask the sandbox's chains costs nothing.
-    watch_s = SANDBOX_WATCH_S if settings.sandbox else POLL_INTERVAL_S
-    for watcher in make_watchers(base, connect, chain_line, _open_apart(base, stack).reach_apart):
-        yield partial(watcher.run, interval_s=watch_s)
+    reach_apart = _open_apart(base, stack).reach_apart
+    for chain, watcher in make_watchers(base, connect, chain_line, reach_apart, readers).items():
+        # To ask the sandbox's chains costs nothing.
+        yield partial(watcher.run, interval_s=SANDBOX_WATCH_S if settings.sandbox else CHAINS[chain].watch_s)
 
 
 def _open_apart(base: Base, stack: AsyncExitStack) -> CellConnections:
@@ -289,22 +303,20 @@ def make_watchers(
     connect: Connect,
     worker_connection: WorkerConnection,
     reach_apart: ReachApart = reach_none,
-) -> list[Watcher]:
-    """One watcher for each chain."""
-    minimum = base.settings.deposit_minimum
-    watchers = []
-    for chain, reader in make_readers(base, worker_connection).items():
-        check = None if isinstance(reader, SandboxReader) else reader.check_chain
-        watchers.append(
-            Watcher(
-                connect,
-                connect,
-                chain,
-                reader,
-                minimum_units=minimum,
-                check=check,
-                reach_apart=reach_apart,
-            )
+    readers: ChainReaders | None = None,
+) -> dict[str, Watcher]:
+    """One watcher for each chain, by its code. With `readers` it reads with these, and leaves them open."""
+    watchers = {}
+    for chain, reader in (readers or make_readers(base, worker_connection)).items():
+        watchers[chain] = Watcher(
+            connect,
+            connect,
+            chain,
+            reader,
+            minimum_units=base.settings.deposit_minimum,
+            check=None if isinstance(reader, SandboxReader) else reader.check_chain,
+            reach_apart=reach_apart,
+            closes_reader=not readers,
         )
     return watchers
 

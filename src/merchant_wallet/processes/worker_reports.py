@@ -2,7 +2,7 @@
 
 Rules:
 - It reports nodes, signer, hot wallets, whether chains fit the settings, and checkpoints. See `acts.reports`.
-- It has connections of its own, asks a few cheap questions, and changes nothing. A node that is away is a
+- It has a connection of its own, asks a few cheap questions, and changes nothing. A node that is away is a
   report, too.
 - Each topic is reported by itself, so one that fails hides no other.
 """
@@ -19,19 +19,17 @@ from merchant_wallet.approvals.acts import reports
 from merchant_wallet.audit.checkpointing.task import CheckpointTask
 from merchant_wallet.base.addresses import format_address
 from merchant_wallet.base.clock import now_ms
-from merchant_wallet.base.settings import Settings
 from merchant_wallet.base.workers import Connect, WorkerConnection, limit_time, log_failure, repeat
-from merchant_wallet.chains.evm.chain import EvmChain
 from merchant_wallet.chains.node_status import NodeStatus
 from merchant_wallet.chains.protocol import ChainAway, ChainDisagrees
 from merchant_wallet.chains.signer import SignerAway
 from merchant_wallet.chains.transport import NodeFailed, NodeRefused
-from merchant_wallet.chains.tron.chain import TronReader
-from merchant_wallet.processes.nodes import open_chain_readers
+from merchant_wallet.processes.nodes import ChainReaders
 from merchant_wallet.processes.payout_workers import PayoutWorkers
 from merchant_wallet.withdrawals.hot_wallet_store import list_wallets
 
-INTERVAL_S: Final = 15.0
+INTERVAL_S: Final = 45.0
+"""Each report asks a node four times. The page calls a report old after a minute."""
 TIMEOUT_S: Final = 30.0
 
 log = structlog.get_logger(__name__)
@@ -46,18 +44,16 @@ class WorkerReporter:
     def __init__(
         self,
         connect: Connect,
-        settings: Settings,
         payouts: PayoutWorkers,
         checkpoints: CheckpointTask | None,
+        readers: ChainReaders,
         clock: Callable[[], int] = now_ms,
     ) -> None:
         self._connection = WorkerConnection(connect)
         self._payouts = payouts
         self._checkpoints = checkpoints
         self._clock = clock
-        self._readers: Mapping[str, EvmChain | TronReader] = (
-            {} if settings.sandbox else open_chain_readers(settings)
-        )
+        self._readers = readers
         self._name = f"{socket.gethostname()} {os.getpid()}"
         self._topics: Mapping[str, Callable[[], Awaitable[Reports]]] = {
             reports.NODE: self._look_at_nodes,
@@ -75,9 +71,7 @@ class WorkerReporter:
             await self.close()
 
     async def close(self) -> None:
-        """Close all connections."""
-        for reader in self._readers.values():
-            await reader.close()
+        """Close the connection to the database."""
         await self._connection.close()
 
     async def report(self) -> None:

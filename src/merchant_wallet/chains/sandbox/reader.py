@@ -108,6 +108,9 @@ class SandboxReader:
         """Zero: the sandbox's chains have no coin and no fees."""
         return 0
 
+    def forget(self) -> None:
+        """Does nothing: the record is read each time."""
+
     async def close(self) -> None:
         """Does nothing: the record belongs to its owner."""
 
