@@ -24,8 +24,10 @@ from merchant_wallet.chains.transport import NodeFailed, ask_together
 from merchant_wallet.chains.tron.answers import TransactionRecord
 from merchant_wallet.chains.tron.http import TronNode
 
-RANGE_BLOCKS: Final = 20
-"""Blocks in one request. On the main network 20 have some megabytes. Nodes give at most 100."""
+RANGE_BLOCKS: Final = 10
+"""Blocks in one request. On the main network ten have some megabytes. Nodes give at most 100."""
+NEAR_BLOCKS: Final = 100
+"""So far below the head the branch may change, and its blocks are read with their transactions."""
 MAX_CONCURRENT_BLOCKS: Final = 8
 
 
@@ -63,7 +65,8 @@ class NodeBlocks:
             blocks = await self._read_range(top, top + RANGE_BLOCKS - 1, is_solid=False)
             known = self._branch.get(top)
             if blocks and known and blocks[0].block == known.block and len(blocks) < RANGE_BLOCKS:
-                self._extend(blocks)
+                self._extend(blocks[1:])
+                self._head_number = blocks[-1].block.number
                 return blocks[-1].block
         # The first question, another branch, or too far behind for one request.
         self._branch.clear()
@@ -128,22 +131,25 @@ class NodeBlocks:
     async def _body(self, number: int) -> SeenBlock | None:
         if number in self._branch:
             return self._branch[number]
-        # The watcher asks for one after the other up to the head, so they are read together.
-        is_near = self._is_near_head(number)
-        last = self._head_number if is_near else number
+        last = number
+        if self._is_near_head(number):
+            # The watcher asks for one after the other up to the head, so they are read together.
+            last = min(self._head_number, number + RANGE_BLOCKS - 1)
         blocks = await self._read_range(number, last, is_solid=False)
-        if is_near:
-            self._branch.clear()
+        if self._is_near_head(number):
             self._extend(blocks)
         return blocks[0] if blocks else None
 
     def _is_near_head(self, number: int) -> bool:
-        return number <= self._head_number < number + RANGE_BLOCKS
+        return self._head_number - NEAR_BLOCKS < number <= self._head_number
 
     def _extend(self, blocks: Sequence[SeenBlock]) -> None:
+        """Add blocks to the branch, or begin a new one if they do not follow it."""
         for seen in blocks:
+            below = self._branch.get(seen.block.number - 1)
+            if below is None or below.block.hash != seen.block.parent_hash:
+                self._branch.clear()
             keep(self._branch, seen.block.number, seen, KEPT_BLOCKS)
-        self._head_number = max(self._branch, default=-1)
 
     async def _read_range(self, first: int, last: int, *, is_solid: bool) -> list[SeenBlock]:
         """The blocks from `first` on, each the parent of the next. Those that do not exist yet are left out.
