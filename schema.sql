@@ -1483,6 +1483,47 @@ CREATE TABLE public.request_usage (
 );
 ALTER TABLE ONLY public.request_usage ALTER COLUMN merchant_id SET (n_distinct=1);
 
+CREATE TABLE public.rescue (
+    rescue_no bigint NOT NULL,
+    chain public.chain_code NOT NULL,
+    address bytea NOT NULL,
+    merchant_id bigint NOT NULL,
+    account_no integer NOT NULL,
+    branch integer NOT NULL,
+    address_index integer NOT NULL,
+    contract bytea,
+    asked numeric(78,0),
+    recipient bytea NOT NULL,
+    proposal_no bigint,
+    actor text NOT NULL,
+    opened_ms bigint NOT NULL,
+    arrived numeric(78,0),
+    obstacle text,
+    cause text,
+    ended_ms bigint,
+    CONSTRAINT rescue_account_no CHECK ((account_no >= 0)),
+    CONSTRAINT rescue_actor CHECK ((actor <> ''::text)),
+    CONSTRAINT rescue_address CHECK ((length(address) = 20)),
+    CONSTRAINT rescue_address_index CHECK ((address_index >= 0)),
+    CONSTRAINT rescue_arrived CHECK ((arrived > (0)::numeric)),
+    CONSTRAINT rescue_asked CHECK ((asked > (0)::numeric)),
+    CONSTRAINT rescue_branch CHECK ((branch = ANY (ARRAY[0, 1]))),
+    CONSTRAINT rescue_cause CHECK ((cause <> ''::text)),
+    CONSTRAINT rescue_contract CHECK (((length(contract) = 20) AND (contract <> recipient))),
+    CONSTRAINT rescue_ended CHECK ((((cause IS NULL) = (ended_ms IS NULL)) AND ((ended_ms IS NULL) OR (arrived IS NULL)))),
+    CONSTRAINT rescue_obstacle CHECK ((obstacle <> ''::text)),
+    CONSTRAINT rescue_recipient CHECK (((length(recipient) = 20) AND (recipient <> address)))
+);
+
+ALTER TABLE public.rescue ALTER COLUMN rescue_no ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.rescue_rescue_no_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
 CREATE TABLE public.rollback_acceptance (
     acceptance_no bigint NOT NULL,
     accepted_ms bigint NOT NULL,
@@ -1767,22 +1808,38 @@ CREATE TABLE public.sweep (
     budget bigint,
     continues bigint,
     ended_by text,
+    rescue_no bigint,
+    rescued numeric(78,0),
     CONSTRAINT sweep_account_no_check CHECK ((account_no >= 0)),
     CONSTRAINT sweep_actor_check CHECK ((actor <> ''::text)),
     CONSTRAINT sweep_address_check CHECK ((length(address) = 20)),
     CONSTRAINT sweep_address_index_check CHECK ((address_index >= 0)),
-    CONSTRAINT sweep_amount_check CHECK ((amount > 0)),
+    CONSTRAINT sweep_amount_check CHECK (
+CASE
+    WHEN (rescue_no IS NULL) THEN (amount > 0)
+    ELSE (amount = 0)
+END),
     CONSTRAINT sweep_branch_check CHECK ((branch = ANY (ARRAY[0, 1]))),
     CONSTRAINT sweep_budget CHECK (((top_up_fee_limit + token_fee_limit) <= budget)),
     CONSTRAINT sweep_cause CHECK (((cause IS NULL) = (step <> ALL (ARRAY['continued'::text, 'failed'::text, 'dropped'::text])))),
     CONSTRAINT sweep_cause_check CHECK ((cause <> ''::text)),
-    CONSTRAINT sweep_coin_price_check CHECK ((coin_price > 0)),
+    CONSTRAINT sweep_coin_price_check CHECK (
+CASE
+    WHEN (rescue_no IS NULL) THEN (coin_price > 0)
+    ELSE (coin_price = 0)
+END),
     CONSTRAINT sweep_continued CHECK (((step <> 'continued'::text) OR ((token_tx_hash IS NULL) AND (token_fee IS NULL)))),
     CONSTRAINT sweep_done CHECK (((step <> 'done'::text) OR ((token_tx_hash IS NOT NULL) AND ((top_up = 0) OR (top_up_tx_hash IS NOT NULL))))),
-    CONSTRAINT sweep_ended CHECK (((ended_ms IS NULL) = (step = ANY (ARRAY['top_up'::text, 'token'::text])))),
+    CONSTRAINT sweep_ended CHECK (((ended_ms IS NULL) = (step = ANY (ARRAY['top_up'::text, 'token'::text, 'rescue'::text])))),
     CONSTRAINT sweep_ended_by CHECK (((ended_by IS NULL) OR ((ended_by <> ''::text) AND (step = 'failed'::text)))),
     CONSTRAINT sweep_obstacle_check CHECK ((obstacle <> ''::text)),
-    CONSTRAINT sweep_step_check CHECK ((step = ANY (ARRAY['top_up'::text, 'token'::text, 'done'::text, 'continued'::text, 'failed'::text, 'dropped'::text]))),
+    CONSTRAINT sweep_rescue_step CHECK (
+CASE
+    WHEN (rescue_no IS NULL) THEN (step <> 'rescue'::text)
+    ELSE (step <> 'token'::text)
+END),
+    CONSTRAINT sweep_rescued CHECK ((((rescue_no IS NULL) = (rescued IS NULL)) AND ((rescued IS NULL) OR (rescued > (0)::numeric)))),
+    CONSTRAINT sweep_step_check CHECK ((step = ANY (ARRAY['top_up'::text, 'token'::text, 'rescue'::text, 'done'::text, 'continued'::text, 'failed'::text, 'dropped'::text]))),
     CONSTRAINT sweep_token_fee_check CHECK ((token_fee >= 0)),
     CONSTRAINT sweep_token_fee_limit_check CHECK ((token_fee_limit > 0)),
     CONSTRAINT sweep_token_nonce_check CHECK ((token_nonce >= 0)),
@@ -1808,7 +1865,7 @@ CREATE TABLE public.sweep_signed (
     signed_ms bigint NOT NULL,
     CONSTRAINT sweep_signed_attempt_no_check CHECK ((attempt_no > 0)),
     CONSTRAINT sweep_signed_built_at_block_check CHECK ((built_at_block >= 0)),
-    CONSTRAINT sweep_signed_kind_check CHECK ((kind = ANY (ARRAY['top_up'::text, 'token'::text]))),
+    CONSTRAINT sweep_signed_kind_check CHECK ((kind = ANY (ARRAY['top_up'::text, 'token'::text, 'rescue'::text]))),
     CONSTRAINT sweep_signed_raw_check CHECK ((length(raw) > 0)),
     CONSTRAINT sweep_signed_tx_hash_check CHECK ((tx_hash <> ''::text))
 );
@@ -2286,6 +2343,12 @@ ALTER TABLE ONLY public.request_minute
 ALTER TABLE ONLY public.request_usage
     ADD CONSTRAINT request_usage_pkey PRIMARY KEY (merchant_id, hour_ms, key_no, operation, code);
 
+ALTER TABLE ONLY public.rescue
+    ADD CONSTRAINT rescue_pkey PRIMARY KEY (rescue_no);
+
+ALTER TABLE ONLY public.rescue
+    ADD CONSTRAINT rescue_proposal_no_key UNIQUE (proposal_no);
+
 ALTER TABLE ONLY public.rollback_acceptance
     ADD CONSTRAINT rollback_acceptance_pkey PRIMARY KEY (acceptance_no);
 
@@ -2555,6 +2618,8 @@ CREATE INDEX request_minute_age ON public.request_minute USING btree (minute_ms)
 
 CREATE INDEX request_usage_age ON public.request_usage USING btree (hour_ms);
 
+CREATE INDEX rescue_newest ON public.rescue USING btree (chain, address, rescue_no);
+
 CREATE INDEX sandbox_callback_event ON public.sandbox_callback USING btree (merchant_id, event_id, attempt_no);
 
 CREATE INDEX sandbox_transfer_final ON public.sandbox_transfer USING btree (chain, final_ms);
@@ -2594,6 +2659,8 @@ CREATE INDEX sweep_failed ON public.sweep USING btree (chain, ended_ms) WHERE ((
 CREATE UNIQUE INDEX sweep_newest ON public.sweep USING btree (sweep_id);
 
 CREATE UNIQUE INDEX sweep_open ON public.sweep USING btree (chain, address) WHERE (ended_ms IS NULL);
+
+CREATE UNIQUE INDEX sweep_rescue_once ON public.sweep USING btree (rescue_no) WHERE ((rescue_no IS NOT NULL) AND (continues IS NULL));
 
 CREATE INDEX sweep_under_way ON public.sweep USING btree (chain, sweep_id) WHERE (ended_ms IS NULL);
 
@@ -2777,6 +2844,9 @@ ALTER TABLE ONLY public.proposal
 ALTER TABLE ONLY public.refused_request
     ADD CONSTRAINT refused_request_merchant_id_fkey FOREIGN KEY (merchant_id) REFERENCES public.merchant(merchant_id);
 
+ALTER TABLE ONLY public.rescue
+    ADD CONSTRAINT rescue_merchant_id_fkey FOREIGN KEY (merchant_id) REFERENCES public.merchant(merchant_id);
+
 ALTER TABLE ONLY public.staff_secret
     ADD CONSTRAINT staff_secret_merchant_id_fkey FOREIGN KEY (merchant_id) REFERENCES public.merchant(merchant_id);
 
@@ -2800,6 +2870,9 @@ ALTER TABLE ONLY public.sweep
 
 ALTER TABLE ONLY public.sweep
     ADD CONSTRAINT sweep_merchant_id_fkey FOREIGN KEY (merchant_id) REFERENCES public.merchant(merchant_id);
+
+ALTER TABLE ONLY public.sweep
+    ADD CONSTRAINT sweep_rescue_no FOREIGN KEY (rescue_no) REFERENCES public.rescue(rescue_no);
 
 ALTER TABLE ONLY public.sweep_signed
     ADD CONSTRAINT sweep_signed_chain_sweep_id_fkey FOREIGN KEY (chain, sweep_id) REFERENCES public.sweep(chain, sweep_id);

@@ -19,7 +19,7 @@ from tests.sweeps.sweep_scene import Clock, SweepScene, open_evm, open_tron
 from merchant_wallet.base.chains import ERC20, TRC20
 from merchant_wallet.base.db import connect
 from merchant_wallet.chains.protocol import Block, SignedTransfer, Verdict
-from merchant_wallet.chains.sweeps import Draft, Quote, Sweeper, SweepTx
+from merchant_wallet.chains.sweeps import Draft, Quote, Rescue, Sweeper, SweepTx
 from merchant_wallet.chains.tron.chain import TronRules
 from merchant_wallet.custody.sweeps import store
 from merchant_wallet.custody.sweeps.worker import SweepsFailed
@@ -78,6 +78,12 @@ class KillableSweeper:
 
     async def quote(self, address: bytes, amount_units: int) -> Quote:
         return await self.sweeper.quote(address, amount_units)
+
+    async def foreign_balance(self, address: bytes, contract: bytes | None) -> int:
+        return await self.sweeper.foreign_balance(address, contract)
+
+    async def quote_rescue(self, address: bytes, rescue: Rescue) -> Quote:
+        return await self.sweeper.quote_rescue(address, rescue)
 
     async def next_nonce(self, sender: bytes, known: int | None, *, is_first: bool) -> int:
         return await self.sweeper.next_nonce(sender, known, is_first=is_first)

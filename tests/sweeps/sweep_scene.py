@@ -43,6 +43,8 @@ from merchant_wallet.withdrawals.hot_wallet_store import open_wallet
 NOW_MS = 1_763_712_000_000
 USDT = 1_000_000
 MERCHANT_ID, ACCOUNT = 1001, 3
+SAFE = b"owner's own address!"
+"""Where the signer's settings let rescues go."""
 HOT_KEYS = {ERC20: KEY.secret, TRC20: key_of("hot wallet").secret}
 POLICY = {
     ERC20: SweepPolicy(3_000 * USDT, 10**18, RATE_SCALE // 10, 20 * USDT, 10, 2 * 10**16),
@@ -72,7 +74,7 @@ def open_evm(
 ) -> EvmSweeper:
     """A sweeper on a development node, with a signer that has real keys."""
     made = EvmRules(chain_id=CHAIN_ID, token=token, **{"stuck_blocks": 5, "recent_s": 0, **rules})
-    policy = ChainLimits(token, made.fee_cap_wei, CHAIN_ID)
+    policy = ChainLimits(token, made.fee_cap_wei, CHAIN_ID, rescue=frozenset({SAFE}))
     signer = LocalSigner(Keystore(folder, keys, SEED), SigningRules({ERC20: policy}, USDT, USDT))
     endpoints = Endpoints(url.split(","), timeout_s=60)
     wallet = Keystore(folder, keys).wallets()[ERC20]
@@ -83,7 +85,7 @@ def open_tron(
     folder: Path, urls: list[str], rules: TronRules, *, kind: type[TronSweeper] = TronSweeper
 ) -> TronSweeper:
     """A sweeper on the fake TRON network."""
-    policy = ChainLimits(rules.token, rules.fee_cap_sun)
+    policy = ChainLimits(rules.token, rules.fee_cap_sun, rescue=frozenset({SAFE}))
     signer = LocalSigner(Keystore(folder, HOT_KEYS, SEED), SigningRules({TRC20: policy}, USDT, USDT))
     wallet = Keystore(folder, HOT_KEYS).wallets()[TRC20]
     nodes = TronNodes(urls, timeout_s=60)

@@ -25,7 +25,24 @@ from merchant_wallet.custody.sweeps.store import Sweep
 from merchant_wallet.custody.sweeps.sweep_states import STEPS, Event, State, step
 
 SWEEP = Sweep(
-    *(ERC20, 1, b"D" * 20, 1001, Source(0, 0, 0), WALLET, 70 * USDT, 1, 40, 50, 100, "token", 3, 1, None),
+    *(
+        ERC20,
+        1,
+        b"D" * 20,
+        1001,
+        Source(0, 0, 0),
+        None,
+        WALLET,
+        70 * USDT,
+        1,
+        40,
+        50,
+        100,
+        "token",
+        3,
+        1,
+        None,
+    ),
     *(NOW_MS, True, None, None, 1_000, 0),
 )
 DEAR, PAUSED = Obstacle("fee", "dear"), Obstacle("token", "paused")
@@ -66,8 +83,8 @@ def test_what_becomes_of_a_sweep_that_cannot_be_signed(
     assert isinstance(judge_stall(stall, quote, 1_900), outcome)
 
 
-def test_only_the_token_step_is_continued_and_nothing_follows_an_end() -> None:
-    assert [state for state in State if Event.CONTINUED in STEPS[state]] == [State.TOKEN]
+def test_only_a_transfer_from_the_address_is_continued_and_nothing_follows_an_end() -> None:
+    assert [state for state in State if Event.CONTINUED in STEPS[state]] == [State.TOKEN, State.RESCUE]
     for state in (State.DONE, State.CONTINUED, State.FAILED, State.DROPPED):
         for event in Event:
             with pytest.raises(IllegalStep):

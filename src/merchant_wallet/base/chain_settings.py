@@ -52,6 +52,7 @@ class ChainSettings(NamedTuple):
     rpc_limits: tuple[HostLimits, ...] = ()
     default_limits: CallLimits = UNLIMITED
     """Of nodes over https."""
+    rescue_addresses: tuple[bytes, ...] = ()
 
     @property
     def nodes(self) -> tuple[NodeAddress, ...]:
@@ -128,7 +129,21 @@ def _list_parts(chain: Chain) -> Iterator[tuple[str, Setting]]:
                 f"After how many blocks an unmined payout on {code} is sent again with a higher fee.",
             ),
         )
-    yield "cold_addresses", _cold_addresses(chain)
+    yield (
+        "cold_addresses",
+        _addresses(
+            chain,
+            f"The cold wallets of {chain.code}. The signer sends to no other, whatever the database says.",
+        ),
+    )
+    yield (
+        "rescue_addresses",
+        _addresses(
+            chain,
+            f"Where other tokens and coins at deposit addresses of {chain.code} may go, besides the cold "
+            "wallets. The signer sends them to no other address.",
+        ),
+    )
     yield (
         "coin_price",
         Setting(
@@ -166,14 +181,14 @@ def _describe_count(chain: Chain) -> str:
     )
 
 
-def _cold_addresses(chain: Chain) -> Setting:
+def _addresses(chain: Chain, told: str) -> Setting:
     is_evm = chain.family is EVM
     form = "EVM" if is_evm else "TRON"
     return Setting(
         (),
         read_addresses(parse_evm if is_evm else parse_tron),
         f"{form} addresses, separated by commas",
-        f"The cold wallets of {chain.code}. The signer sends to no other, whatever the database says.",
+        told,
         show=show_addresses(to_eip55 if is_evm else to_tron),
     )
 

@@ -109,6 +109,7 @@ _OF_CHAIN: Final = {
     "fee_cap": _K | _S,
     "stuck_blocks": _K,
     "cold_addresses": _KEYS,
+    "rescue_addresses": _KEYS,
     "coin_price": _K,
     "explorer": _W,
 }

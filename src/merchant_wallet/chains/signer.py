@@ -15,7 +15,7 @@ import msgspec
 from merchant_wallet.base.errors import TransientError
 from merchant_wallet.chains.protocol import Transfer
 
-Purpose = Literal["payout", "cold", "cancel", "sweep", "top_up"]
+Purpose = Literal["payout", "cold", "cancel", "sweep", "top_up", "rescue"]
 
 
 class Source(msgspec.Struct, frozen=True, gc=False):
@@ -39,6 +39,10 @@ class SigningRequest(msgspec.Struct, frozen=True, gc=False):
     - `sweep`: send the token from the deposit address `source` to the hot wallet.
     - `top_up`: send the chain's own coin, in wei or sun, from the hot wallet to the deposit address `source`.
       Then the transfer's `token` is the coin's name (`ETH`, `TRX`).
+    - `rescue`: send another token, or the chain's own coin, from the deposit address `source` to a rescue
+      address or a cold wallet of the signer's own settings. Then the transfer's `token` is the contract's
+      address or the coin's name, and its amount is 0. `base_units` has the amount: 32 bytes, big-endian, in
+      the smallest units. A number of JSON has too few digits for it.
 
     For every other purpose the `payout_id` is only used in logs and may be 0.
     """
@@ -49,6 +53,7 @@ class SigningRequest(msgspec.Struct, frozen=True, gc=False):
     payout_id: int
     transfer: Transfer
     source: Source | None = None
+    base_units: bytes = b""
 
 
 class SigningRefused(Exception):

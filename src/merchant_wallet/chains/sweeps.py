@@ -1,8 +1,11 @@
 """The part of a chain that sweeps use: the cost of emptying a deposit address, and its two transactions.
 
+A rescue is a sweep of something else: another token or the chain's coin, to an address of the owner's.
+
 Rules:
 - A sweep has at most two transactions. `top_up` sends the chain's coin from the hot wallet to the address.
-  `token` sends the token from the address to the hot wallet.
+  `token` sends the token from the address to the hot wallet. `rescue` stands in its place in a rescue.
+- What another token's contract says is shown, not trusted. It decides neither fees nor where anything goes.
 - As with payouts, signing moves nothing, a broadcast proves nothing, and only `judge` tells what happened.
 - The cost of a transaction is bounded by its own bytes or by its sender's coins. No node can raise it.
 """
@@ -12,13 +15,17 @@ from typing import Final, Literal, Protocol
 
 import msgspec
 
+from merchant_wallet.base.addresses import format_address
 from merchant_wallet.chains.protocol import Block, Blocked, Obstacle, SignedTransfer, Transfer, Verdict
 from merchant_wallet.chains.signer import Purpose, Signer, SigningRefused, SigningRequest, Source
 
 TOP_UP: Final = "top_up"
 TOKEN: Final = "token"
+RESCUE: Final = "rescue"
 
-Kind = Literal["top_up", "token"]
+Kind = Literal["top_up", "token", "rescue"]
+
+_PURPOSES: Final[Mapping[Kind, Purpose]] = {TOP_UP: "top_up", TOKEN: "sweep", RESCUE: "rescue"}
 
 
 class Quote(msgspec.Struct, frozen=True, gc=False):
@@ -33,12 +40,24 @@ class Quote(msgspec.Struct, frozen=True, gc=False):
     top_up_fee: int
 
 
+class Rescue(msgspec.Struct, frozen=True, gc=False):
+    """What a rescue moves, and where to: `amount` smallest units of the token of `contract`.
+
+    Without a contract it is the chain's own coin.
+    """
+
+    contract: bytes | None
+    recipient: bytes
+    amount: int
+
+
 class SweepTx(msgspec.Struct, frozen=True, gc=False):
     """One transaction of a sweep. `sweep_id` identifies the sweep on its chain for ever.
 
     `wallet` is the hot wallet that the sweep was opened for. `amount` is coin in wei or sun for a `top_up`,
-    else units of the token. `fee_limit` is the most that the transaction may burn. `nonce` is None on chains
-    without nonces. `reserved` is coin of the hot wallet that other open sweeps may still need.
+    units of the token for a `token`, and what `rescue` says for a `rescue`. `fee_limit` is the most that the
+    transaction may burn. `nonce` is None on chains without nonces. `reserved` is coin of the hot wallet that
+    other open sweeps may still need.
     """
 
     sweep_id: int
@@ -50,6 +69,14 @@ class SweepTx(msgspec.Struct, frozen=True, gc=False):
     fee_limit: int
     nonce: int | None = None
     reserved: int = 0
+    rescue: Rescue | None = None
+
+    @property
+    def rescued(self) -> Rescue:
+        """What a rescue moves. Raises ValueError for a sweep."""
+        if self.rescue is None:
+            raise ValueError("a sweep of the token rescues nothing else")
+        return self.rescue
 
 
 class Draft(Protocol):
@@ -85,6 +112,15 @@ class Sweeper(Protocol):
 
     async def quote(self, address: bytes, amount_units: int) -> Quote:
         """What emptying the address would cost. Raises Blocked if it is impossible now."""
+
+    async def foreign_balance(self, address: bytes, contract: bytes | None) -> int:
+        """What nodes show now that an address holds of another token, or of the coin (None).
+
+        It is in smallest units. 0 if the contract does not answer as a token does.
+        """
+
+    async def quote_rescue(self, address: bytes, rescue: Rescue) -> Quote:
+        """What a rescue would cost. `held` is the coin that it leaves for the fee. Raises Blocked."""
 
     async def next_nonce(self, sender: bytes, known: int | None, *, is_first: bool) -> int:
         """See `protocol.Chain.next_nonce`, for any sender."""
@@ -186,16 +222,26 @@ class ChainSweeper:
         return sweep_tx.wallet if sweep_tx.kind == TOP_UP else sweep_tx.address
 
     def transfer_of(self, sweep_tx: SweepTx) -> Transfer:
-        """What the transaction moves: coin to the address, or the token from there."""
+        """What the transaction moves: coin to the address, or something from there."""
         if sweep_tx.kind == TOP_UP:
             return Transfer(self._name, self._coin, sweep_tx.address, sweep_tx.amount)
+        if sweep_tx.kind == RESCUE:
+            rescued = sweep_tx.rescued
+            token = self._coin if rescued.contract is None else format_address(self._name, rescued.contract)
+            return Transfer(self._name, token, rescued.recipient, rescued.amount)
         return Transfer(self._name, self._token, sweep_tx.wallet, sweep_tx.amount)
 
 
 async def sign_sweep(signer: Signer, sweep_tx: SweepTx, transfer: Transfer, unsigned: bytes) -> bytes:
     """The signature of one transaction of a sweep. Raises Blocked if the signer refuses, SignerAway."""
-    purpose: Purpose = "top_up" if sweep_tx.kind == TOP_UP else "sweep"
-    request = SigningRequest(transfer.chain, purpose, unsigned, sweep_tx.sweep_id, transfer, sweep_tx.source)
+    purpose = _PURPOSES[sweep_tx.kind]
+    base_units = b""
+    if purpose == "rescue":
+        base_units = transfer.amount_units.to_bytes(32, "big")
+        transfer = msgspec.structs.replace(transfer, amount_units=0)
+    request = SigningRequest(
+        transfer.chain, purpose, unsigned, sweep_tx.sweep_id, transfer, sweep_tx.source, base_units
+    )
     try:
         return await signer.sign(request)
     except SigningRefused as error:

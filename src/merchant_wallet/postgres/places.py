@@ -78,6 +78,7 @@ HOME: Final = frozenset(
         "request_log",
         "request_minute",
         "request_usage",
+        "rescue",
         "rollback_acceptance",
         "rollback_evidence",
         "sandbox_callback",

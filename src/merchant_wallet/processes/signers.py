@@ -56,8 +56,8 @@ def make_rules(settings: Settings) -> SigningRules:
 def _make_limits(chain: Chain, settings: ChainSettings) -> ChainLimits:
     # Only EVM chains sign their chain id.
     chain_id = settings.chain_id if chain.family is EVM else 0
-    cold = frozenset(settings.cold_addresses)
-    return ChainLimits(settings.token, settings.fee_cap, chain_id, chain.base_units, cold)
+    cold, rescue = frozenset(settings.cold_addresses), frozenset(settings.rescue_addresses)
+    return ChainLimits(settings.token, settings.fee_cap, chain_id, chain.base_units, cold, rescue)
 
 
 def find_keys_folder(settings: Settings) -> Path:

@@ -280,6 +280,20 @@ class EvmChain:
         """Wei at an address, now. Raises ChainAway."""
         return await self.nodes.first(lambda node: node.coin_balance(address))
 
+    async def foreign_balance(self, address: bytes, contract: bytes | None) -> int:
+        """What an address holds of another token, or of the coin (None), in smallest units, now.
+
+        The lowest that nodes show. 0 if the contract does not answer as a token does. Raises ChainAway.
+        """
+
+        async def ask(node: EvmNode) -> int:
+            if contract is None:
+                return await node.coin_balance(address)
+            (view,) = await node.views(contract, [BALANCE_OF + address.rjust(32, b"\0")])
+            return int.from_bytes(view, "big") if view is not None and len(view) == 32 else 0
+
+        return cautious_low(await self.nodes.answers(ask))
+
     async def has_code(self, address: bytes) -> bool:
         """Whether an address has code now, a contract's or a delegated one (EIP-7702). Raises ChainAway."""
         return bool(await self.nodes.first(lambda node: node.code(address)))

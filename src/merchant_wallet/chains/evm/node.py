@@ -229,9 +229,10 @@ class EvmNode:
         answers = await self._ask_calls(read_bytes, "eth_call", params)
         return [None if isinstance(answer, CallReverted) else answer for answer in answers]
 
-    async def estimate_gas(self, to: bytes, call_data: bytes, sender: bytes) -> int:
-        """The gas that a call would use now. Raises CallReverted."""
-        return await self._ask(read_quantity, "eth_estimateGas", _call(to, call_data, sender))
+    async def estimate_gas(self, to: bytes, call_data: bytes, sender: bytes, *, value: int = 0) -> int:
+        """The gas that a call would use now, with `value` wei sent along. Raises CallReverted."""
+        call = _call(to, call_data, sender) | ({"value": hex(value)} if value else {})
+        return await self._ask(read_quantity, "eth_estimateGas", call)
 
     async def fees(self, blocks: int) -> EvmFees:
         """The next block's base fee, and the median tip of each of the last `blocks` blocks."""

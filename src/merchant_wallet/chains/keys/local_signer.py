@@ -78,7 +78,8 @@ class LocalSigner:
         if request.purpose in ("payout", "cold"):
             with self._lock:
                 self._journal.admit(_payment(request, parsed, self._clock()))
-        key = deposit_key if request.purpose == "sweep" and deposit_key is not None else hot_key
+        spends_deposit = request.purpose in ("sweep", "rescue")
+        key = deposit_key if spends_deposit and deposit_key is not None else hot_key
         return key.sign_recoverable(parsed.digest, hasher=None)
 
     def _deposit_key(self, request: SigningRequest) -> PrivateKey | None:

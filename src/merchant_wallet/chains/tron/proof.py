@@ -95,9 +95,15 @@ class _Scan(msgspec.Struct, frozen=True, gc=False):
 class TronProof:
     """Judges what was signed for a payout (see `protocol.Chain.judge`)."""
 
-    def __init__(self, reader: TronReader, *, void_outcomes: Container[str] = ()) -> None:
-        """A failure with one of `void_outcomes` is `Expired`, any other `ProvenUnpaid`."""
+    def __init__(
+        self, reader: TronReader, *, void_outcomes: Container[str] = (), needs_log: bool = True
+    ) -> None:
+        """A failure with one of `void_outcomes` is `Expired`, any other `ProvenUnpaid`.
+
+        Unless `needs_log`, a success without a log of the token is final: the token may be any contract.
+        """
         self._void_outcomes = void_outcomes
+        self._needs_log = needs_log
         self._rules = reader.rules
         self._nodes = reader.nodes
         self._recent = reader.recent
@@ -158,7 +164,7 @@ class TronProof:
             )
         if found.is_failed and found.outcome in self._void_outcomes:
             return Expired(f"{signed.tx_hash} ended without effect: {found.cause}")
-        return _judge_found(transfer, signed.tx_hash, transaction.owner, found)
+        return _judge_found(transfer, signed.tx_hash, transaction.owner, found, needs_log=self._needs_log)
 
     async def _observe(self, node: TronNode, txid: str, from_ms: int) -> _Observation:
         """What a node says of a transaction that no block before `from_ms` can hold. Raises NodeFailed."""
@@ -270,13 +276,13 @@ def _read(signed: SignedTransfer) -> TronTransaction:
     return parse_raw(raw_data)
 
 
-def _judge_found(transfer: Transfer, txid: str, owner: bytes, found: Finding) -> Verdict:
+def _judge_found(transfer: Transfer, txid: str, owner: bytes, found: Finding, *, needs_log: bool) -> Verdict:
     if found.is_failed and found.outcome not in _UNKNOWN:
         return ProvenUnpaid(f"the transfer failed on the chain: {found.cause}")
     if found.is_failed or found.outcome != SUCCESS:
         return Pending(alert=f"the receipt of {txid} says neither success nor failure")
     transfer_logs = [TransferLog(one.sender, one.recipient, one.amount_units) for one in found.movements]
-    if all(transfer_log.sender != owner for transfer_log in transfer_logs):
+    if needs_log and all(transfer_log.sender != owner for transfer_log in transfer_logs):
         return Pending(alert=f"{txid} succeeded without a Transfer log of the token from our wallet")
     return make_final_record(transfer, owner, transfer_logs, txid)
 

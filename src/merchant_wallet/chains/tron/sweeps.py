@@ -4,11 +4,13 @@ Rules:
 - The fee limit (energy), the bytes (bandwidth) and the TRX at the address limit what a transfer can burn.
 - Free bandwidth and energy of an account are not counted, so the real cost is never above the quoted cost.
 - The hot wallet keeps enough TRX for several payouts.
+- Another token's answer to a transfer is not read: the main USDT of this chain answers false to its own.
 - A second transaction is signed only after proof that the first has expired (`proof`), for TRX and for the
   token.
 """
 
 import asyncio
+import time
 from collections.abc import Sequence
 from typing import Final
 
@@ -32,14 +34,16 @@ from merchant_wallet.chains.protocol import (
     Transfer,
     Verdict,
 )
+from merchant_wallet.chains.recent import Recent
 from merchant_wallet.chains.signer import Signer
-from merchant_wallet.chains.sweeps import TOP_UP, ChainSweeper, Quote, SweepTx, sign_sweep
+from merchant_wallet.chains.sweeps import RESCUE, TOP_UP, ChainSweeper, Quote, Rescue, SweepTx, sign_sweep
 from merchant_wallet.chains.transport import NodeFailed, answer_of, attempt
 from merchant_wallet.chains.tron.answers import TransactionRecord
 from merchant_wallet.chains.tron.chain import TronChain
 from merchant_wallet.chains.tron.http import FAILED, Prices, TronNode
 from merchant_wallet.chains.tron.proof import TronProof
-from merchant_wallet.chains.tron.reader import OFFSET_RANGE_MS, select_usable
+from merchant_wallet.chains.tron.reader import OFFSET_RANGE_MS, TronReader, select_usable
+from merchant_wallet.chains.tron.token import TronToken
 from merchant_wallet.chains.tron.transactions import (
     TronTransaction,
     encode_raw,
@@ -108,6 +112,26 @@ class TronSweeper(ChainSweeper):
         token_fee = energy_sun + _TOKEN_BYTES * prices.bandwidth_sun
         return Quote(account.balance, token_fee, top_up_fee)
 
+    async def foreign_balance(self, address: bytes, contract: bytes | None) -> int:
+        """See `sweeps.Sweeper`. Raises ChainAway."""
+        if contract is None:
+            return await self._chain.coin_balance(address)
+        return await self._open_token(contract).shown_balance(address)
+
+    async def quote_rescue(self, address: bytes, rescue: Rescue) -> Quote:
+        """See `sweeps.Sweeper`. Raises Blocked, ChainAway."""
+        account = await self._nodes.first(lambda node: node.account(address))
+        prices = await self._nodes.first(TronNode.prices)
+        top_up_fee = _TOP_UP_BYTES * prices.bandwidth_sun + (0 if account.address else _ACTIVATION_SUN)
+        if rescue.contract is None:
+            fee, left = await self._coin_fee(rescue, prices), account.balance - rescue.amount
+            if left < fee:
+                text = f"the address would keep {max(left, 0)} sun, and the transfer may burn {fee}"
+                raise Blocked(Obstacle("fee", text))
+            return Quote(left, fee, top_up_fee)
+        energy_sun = await self._rescue_energy(address, rescue, prices, _ENERGY_MARGIN_PERCENT)
+        return Quote(account.balance, energy_sun + _TOKEN_BYTES * prices.bandwidth_sun, top_up_fee)
+
     async def next_nonce(self, sender: bytes, known: int | None, *, is_first: bool) -> int:
         """Raises ValueError: TRON has no nonces."""
         raise ValueError("TRON has no nonces")
@@ -116,8 +140,13 @@ class TronSweeper(ChainSweeper):
         """See `sweeps.Sweeper`. Raises Blocked, ChainAway."""
         if earlier and not isinstance(await self.judge(sweep_tx, earlier), Expired):
             raise Blocked(Obstacle("node", "what was signed before is not proven void"))
-        is_top_up = sweep_tx.kind == TOP_UP
-        fee_limit_sun = await (self._check_top_up(sweep_tx) if is_top_up else self._check_token(sweep_tx))
+        contract, recipient, amount = self._find_call(sweep_tx)
+        if sweep_tx.kind == TOP_UP:
+            fee_limit_sun = await self._check_top_up(sweep_tx)
+        elif contract is None:
+            fee_limit_sun = await self._check_coin(sweep_tx)
+        else:
+            fee_limit_sun = await self._check_token(sweep_tx)
         now_ms, reference = await self._chain.moment()
         block_bytes, block_hash = reference_to(reference.hash)
         sender = self.sender_of(sweep_tx)
@@ -129,10 +158,10 @@ class TronSweeper(ChainSweeper):
             timestamp_ms=now_ms - sweep_tx.sweep_id % OFFSET_RANGE_MS,
             fee_limit_sun=fee_limit_sun,
             owner=sender,
-            contract=None if is_top_up else self._rules.token,
-            call_data=b"" if is_top_up else encode_transfer_call(self.wallet, sweep_tx.amount),
-            recipient=sweep_tx.address if is_top_up else None,
-            amount_sun=sweep_tx.amount if is_top_up else 0,
+            contract=contract,
+            call_data=b"" if contract is None else encode_transfer_call(recipient, amount),
+            recipient=recipient if contract is None else None,
+            amount_sun=amount if contract is None else 0,
         )
         raw_data = encode_raw(transaction)
         return TronDraft(
@@ -141,13 +170,15 @@ class TronSweeper(ChainSweeper):
 
     async def judge(self, sweep_tx: SweepTx, signed: Sequence[SignedTransfer]) -> Verdict:
         """See `proof`. A transfer of TRX has no log and no result in its receipt, so it is judged here."""
-        transfer = self.transfer_of(sweep_tx)
-        if sweep_tx.kind == TOP_UP:
+        transfer, proof = self.transfer_of(sweep_tx), self._proof
+        if self._find_call(sweep_tx)[0] is None:
             for one in signed:
-                verdict = await self._judge_top_up(transfer, one.tx_hash)
+                verdict = await self._judge_coin(transfer, one.tx_hash)
                 if verdict is not None:
                     return verdict
-        return await self._proof.judge(Payout(sweep_tx.sweep_id, transfer), signed)
+        elif sweep_tx.kind == RESCUE:
+            proof = self._make_proof(sweep_tx.rescued)
+        return await proof.judge(Payout(sweep_tx.sweep_id, transfer), signed)
 
     async def has_lapsed(self, signed: Sequence[SignedTransfer]) -> bool:
         """See `sweeps.Sweeper`."""
@@ -160,7 +191,44 @@ class TronSweeper(ChainSweeper):
             raise ChainAway(f"no node says what {tx_hash} burnt")
         return next((record.fee for record in records if record is not None), None)
 
-    async def _judge_top_up(self, transfer: Transfer, txid: str) -> Verdict | None:
+    def _find_call(self, sweep_tx: SweepTx) -> tuple[bytes | None, bytes, int]:
+        """The token's contract (None for TRX), the recipient and the amount of a transaction."""
+        if sweep_tx.kind == TOP_UP:
+            return None, sweep_tx.address, sweep_tx.amount
+        if sweep_tx.kind == RESCUE:
+            rescued = sweep_tx.rescued
+            return rescued.contract, rescued.recipient, rescued.amount
+        return self._rules.token, self.wallet, sweep_tx.amount
+
+    def _open_token(self, contract: bytes) -> TronToken:
+        """Another token. Nothing that it says is used twice."""
+        return TronToken(contract, self._nodes, Recent(0, time.monotonic))
+
+    def _make_proof(self, rescued: Rescue) -> TronProof:
+        """Judges by the logs of another token."""
+        rules = msgspec.structs.replace(self._rules, token=rescued.contract or self._rules.token)
+        return TronProof(TronReader(rules, self._nodes), needs_log=False)
+
+    async def _rescue_energy(
+        self, address: bytes, rescue: Rescue, prices: Prices, margin_percent: int
+    ) -> int:
+        """What a rescue's energy costs in sun if all of it is burnt, with a margin. Raises Blocked."""
+        if rescue.contract is None:
+            return 0
+        contract = rescue.contract
+        if not await self._nodes.first(lambda node: node.has_contract(contract)):
+            raise Blocked(Obstacle("token", "there is no contract at the token's address"))
+        call = await self._open_token(contract).simulate(address, rescue.recipient, rescue.amount)
+        if call.revert is not None:
+            raise Blocked(Obstacle("token", f"the token refuses the simulated transfer: {call.revert}"))
+        return call.energy * (100 + margin_percent) // 100 * prices.energy_sun
+
+    async def _coin_fee(self, rescue: Rescue, prices: Prices) -> int:
+        """The most that a transfer of TRX burns: its bytes, and the account of who never had TRX."""
+        account = await self._nodes.first(lambda node: node.account(rescue.recipient))
+        return _TOP_UP_BYTES * prices.bandwidth_sun + (0 if account.address else _ACTIVATION_SUN)
+
+    async def _judge_coin(self, transfer: Transfer, txid: str) -> Verdict | None:
         """What enough nodes show about a transfer of TRX in one final block. None if too few do."""
 
         async def look(node: TronNode) -> tuple[str, TransactionRecord] | None:
@@ -212,7 +280,11 @@ class TronSweeper(ChainSweeper):
 
         The quote had a margin for energy that grows dearer until now. So none is asked for again.
         """
-        needed_sun, prices = await self._energy_cost(sweep_tx.address, sweep_tx.amount, 0)
+        if sweep_tx.kind == RESCUE:
+            prices = await self._nodes.first(TronNode.prices)
+            needed_sun = await self._rescue_energy(sweep_tx.address, sweep_tx.rescued, prices, 0)
+        else:
+            needed_sun, prices = await self._energy_cost(sweep_tx.address, sweep_tx.amount, 0)
         bandwidth_sun = _TOKEN_BYTES * prices.bandwidth_sun
         held_sun = await self._chain.coin_balance(sweep_tx.address)
         limit_sun = min(sweep_tx.fee_limit, held_sun) - bandwidth_sun
@@ -222,11 +294,27 @@ class TronSweeper(ChainSweeper):
             raise Blocked(Obstacle("fee", text))
         return limit_sun
 
+    async def _check_coin(self, sweep_tx: SweepTx) -> int:
+        """The fee limit of a rescue of TRX, which is 0. Raises Blocked if its fee may be above its limit."""
+        fee_sun = await self._coin_fee(sweep_tx.rescued, await self._nodes.first(TronNode.prices))
+        left_sun = await self._chain.coin_balance(sweep_tx.address) - sweep_tx.amount
+        limit_sun = min(sweep_tx.fee_limit, left_sun, self.fee_cap)
+        if limit_sun < fee_sun:
+            raise Blocked(Obstacle("fee", f"the transfer may burn {fee_sun} sun, and has {limit_sun} for it"))
+        return 0
+
     async def _check_top_up(self, sweep_tx: SweepTx) -> int:
         """The fee limit of a top-up, which is 0. Raises Blocked if the hot wallet would keep too little for
         payouts.
         """
-        energy_sun, prices = await self._energy_cost(sweep_tx.address, _TRIED_UNITS, _ENERGY_MARGIN_PERCENT)
+        if sweep_tx.rescue is not None:
+            prices = await self._nodes.first(TronNode.prices)
+            margin = _ENERGY_MARGIN_PERCENT
+            energy_sun = await self._rescue_energy(sweep_tx.address, sweep_tx.rescue, prices, margin)
+        else:
+            energy_sun, prices = await self._energy_cost(
+                sweep_tx.address, _TRIED_UNITS, _ENERGY_MARGIN_PERCENT
+            )
         each_sun = energy_sun + _TOKEN_BYTES * prices.bandwidth_sun
         kept_sun = _KEPT_PAYOUTS * each_sun
         held_sun = await self._chain.coin_balance(self.wallet)

@@ -59,6 +59,14 @@ class TronToken:
             raise NodeFailed(node.name, "there is no token that answers balanceOf")
         return balance
 
+    async def shown_balance(self, address: bytes) -> int:
+        """The lowest balance that nodes show now, of any contract. 0 if it does not answer as a token."""
+
+        async def ask(node: TronNode) -> int:
+            return await self._view(node, "balanceOf(address)", _word(address), is_solid=False) or 0
+
+        return cautious_low(await self._nodes.answers(ask))
+
     async def decimals(self, node: TronNode) -> int | None:
         """The number of decimals that one node reports. Raises NodeFailed."""
         return await self._view(node, "decimals()", b"", is_solid=False)

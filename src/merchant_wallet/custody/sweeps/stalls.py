@@ -7,6 +7,7 @@ Rules:
 - Coin that has left the address is not sent again: somebody else may have the key.
 - If fees are too high after `TOP_UP_AGAIN_MS`, a successor sends another top-up. Everything that both burn
   stays within the budget of the first decision.
+- A rescue of coin gets no top-up: its fee is paid from what it leaves there.
 - Whatever the reason is, a sweep waits at most `STALLED_MS`. Then it fails, and an operator may ask again.
 """
 
@@ -27,7 +28,10 @@ STALLED_MS: Final = 600_000
 
 
 class Held(msgspec.Struct, frozen=True, gc=False):
-    """What the deposit address holds: units of the token in the last final block, and coin now."""
+    """What the deposit address holds: units of the token in the last final block, and coin now.
+
+    For a rescue `units` are the smallest units of what it moves, now.
+    """
 
     units: int
     coin: int
@@ -44,7 +48,7 @@ class Stall(msgspec.Struct, frozen=True, gc=False):
     @property
     def lacks_token(self) -> bool:
         """Whether tokens have left the address."""
-        return self.held is not None and self.held.units < self.sweep.amount_units
+        return self.held is not None and self.held.units < self.sweep.sweep_tx.amount
 
     @property
     def lacks_coin(self) -> bool:
@@ -55,11 +59,16 @@ class Stall(msgspec.Struct, frozen=True, gc=False):
     def may_top_up(self) -> bool:
         """Whether another top-up may help, so that its price is worth asking for."""
         is_token_next = self.held is not None and not self.lacks_token and not self.lacks_coin
+        if self.sweep.rescue is not None and self.sweep.rescue.contract is None:
+            return False
         return is_token_next and self.obstacle.kind == "fee" and self.lasted_ms >= TOP_UP_AGAIN_MS
 
     def __str__(self) -> str:
         """The obstacle, and what has left the address."""
         sweep, held, obstacle = self.sweep, self.held, self.obstacle.cause
+        if held is not None and self.lacks_token and sweep.rescue is not None:
+            there, wanted = str(held.units), str(sweep.rescue.amount)
+            return f"it has left the address, which holds {there} of {wanted} smallest units; {obstacle}"
         if held is not None and self.lacks_token:
             there, wanted = format_units(held.units), format_units(sweep.amount_units)
             return f"tokens have left the address: it holds {there} of {wanted} USDT; {obstacle}"

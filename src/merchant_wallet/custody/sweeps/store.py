@@ -9,6 +9,7 @@ Rules:
 """
 
 from collections.abc import Iterable, Sequence, Set
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,7 +20,7 @@ from merchant_wallet.base.addresses import format_address
 from merchant_wallet.base.db import Queries
 from merchant_wallet.chains.protocol import Blocked, Obstacle, SignedTransfer
 from merchant_wallet.chains.signer import Source
-from merchant_wallet.chains.sweeps import TOKEN, TOP_UP, Draft, Kind, SweepTx
+from merchant_wallet.chains.sweeps import RESCUE, TOKEN, TOP_UP, Draft, Kind, Rescue, SweepTx
 from merchant_wallet.custody.sweeps.plan import PlannedSweep, Terms
 from merchant_wallet.custody.sweeps.sweep_states import Event, State, step
 
@@ -34,9 +35,10 @@ class SweepMovedOn(Exception):
 
 
 class Sweep(msgspec.Struct, frozen=True, gc=False):
-    """An open sweep (see migrations 0008 and 0078).
+    """An open sweep (see migrations 0008, 0078 and 0088).
 
-    `is_begun`: something was signed for it, or it is a successor. `budget_left` is what it may
+    `rescue` is what it moves instead of the token, if it carries a rescue out: then `amount_units` is 0.
+    `is_begun`: workers go on with it. `budget_left` is what it may
     still burn; None for one from before 0078.
     """
 
@@ -45,6 +47,7 @@ class Sweep(msgspec.Struct, frozen=True, gc=False):
     address: bytes
     merchant_id: int
     source: Source
+    rescue: Rescue | None
     wallet: bytes
     amount_units: int
     coin_price_units: int
@@ -66,6 +69,7 @@ class Sweep(msgspec.Struct, frozen=True, gc=False):
     def sweep_tx(self) -> SweepTx:
         """The present transaction."""
         is_top_up = self.step == TOP_UP
+        amount = self.amount_units if self.rescue is None else self.rescue.amount
         # Coin that somebody sent to the address may be burnt too, within the budget.
         token_fee_limit = self.token_fee_limit if self.budget_left is None else self.budget_left
         return SweepTx(
@@ -74,10 +78,11 @@ class Sweep(msgspec.Struct, frozen=True, gc=False):
             self.address,
             self.source,
             self.wallet,
-            self.top_up if is_top_up else self.amount_units,
+            self.top_up if is_top_up else amount,
             self.top_up_fee_limit if is_top_up else token_fee_limit,
             self.top_up_nonce if is_top_up else self.token_nonce,
             self.reserved,
+            self.rescue,
         )
 
 
@@ -162,10 +167,13 @@ async def list_open(connection: Connection, chain: str) -> list[Sweep]:
     """The open sweeps, oldest first."""
     rows = await _fetch(connection, "list_open", {"chain": chain})
     return [
-        Sweep(chain, sweep_id, bytes(address), merchant_id, Source(*source), bytes(wallet), *rest)
-        for sweep_id, address, merchant_id, *source_and_rest in rows
-        for source, wallet, rest in ((source_and_rest[:3], source_and_rest[3], source_and_rest[4:]),)
+        Sweep(chain, sweep_id, address, merchant_id, Source(*rest[:3]), _read_rescue(*rest[3:6]), *rest[6:])
+        for sweep_id, address, merchant_id, *rest in rows
     ]
+
+
+def _read_rescue(contract: bytes | None, recipient: bytes | None, rescued: Decimal | None) -> Rescue | None:
+    return None if recipient is None or rescued is None else Rescue(contract, recipient, int(rescued))
 
 
 async def list_sweeps(
@@ -266,7 +274,8 @@ async def sign(
         if has_nonces and nonce is None:
             nonce = await _take_nonce(connection, sweep, now_ms) if is_top_up else token_nonce
         signed = await draft.sign(nonce)
-        nonces = {"top_up_nonce": None, "token_nonce": None, f"{sweep.step}_nonce": nonce}
+        nonces = {"top_up_nonce": None, "token_nonce": None}
+        nonces["top_up_nonce" if is_top_up else "token_nonce"] = nonce
         await connection.execute(_TEXTS["set_nonces"], {**_make_key_params(sweep), **nonces})
         await connection.execute(
             _TEXTS["store_signed"],
@@ -283,13 +292,21 @@ async def sign(
     return signed
 
 
-async def end_tx(connection: Connection, sweep: Sweep, tx_hash: str, fee: int | None, now_ms: int) -> None:
-    """The transaction is final: go on to the token, or end the sweep. Raises SweepMovedOn."""
-    next_step = step(State(sweep.step), Event.FINAL).value
+async def end_tx(
+    connection: Connection, sweep: Sweep, tx_hash: str, fee: int | None, now_ms: int, *, arrived: int = 0
+) -> None:
+    """The transaction is final: go on, or end the sweep. Raises SweepMovedOn.
+
+    `arrived` is what a rescue's recipient got.
+    """
+    is_funded_rescue = sweep.step == TOP_UP and sweep.rescue is not None
+    next_step = step(State(sweep.step), Event.FUNDED if is_funded_rescue else Event.FINAL).value
     values = {**_make_key_params(sweep), "step": next_step, "tx_hash": tx_hash, "fee": fee, "now_ms": now_ms}
     async with connection.transaction():
         await _take_step(connection, sweep)
-        await connection.execute(_TEXTS[f"end_{sweep.step}"], values)
+        await connection.execute(_TEXTS["end_top_up" if sweep.step == TOP_UP else "end_token"], values)
+        if sweep.step == RESCUE:
+            await connection.execute(_TEXTS["end_rescue"], {**values, "arrived": arrived})
         if sweep.step == TOP_UP:
             closing = {**values, "wallet": sweep.wallet, "nonce": sweep.top_up_nonce}
             await connection.execute(_TEXTS["mark_cancelled"], closing)

@@ -1,10 +1,11 @@
 """The life of a sweep, as a table. Pure.
 
-Coin for the fee is sent to the deposit address first, if it has too little. Then the token moves.
+Coin for the fee is sent to the deposit address first, if it has too little. Then the token moves, or in a
+rescue something else.
 
 Rules that the table holds:
-- The token moves only after the coin has arrived finally.
-- A sweep is done only by its final token transfer.
+- The token, or what is rescued, moves only after the coin has arrived finally.
+- A sweep is done only by its final transfer from the address.
 - A sweep that was continued moves nothing itself any more. Its successor does.
 - A sweep that has ended never changes.
 """
@@ -23,6 +24,8 @@ class State(StrEnum):
     """Coin is sent to the address."""
     TOKEN = "token"
     """The token is moved from there."""
+    RESCUE = "rescue"
+    """Another token, or coin, is moved from there."""
     DONE = "done"
     CONTINUED = "continued"
     """Fees have risen. Its successor sends more coin and moves the token."""
@@ -37,6 +40,8 @@ class Event(Enum):
 
     FINAL = auto()
     """The chain's final record is exactly the present transaction."""
+    FUNDED = auto()
+    """The same of the top-up of a rescue."""
     FAILED = auto()
     """Nothing that was signed for the present transaction has moved or will move anything."""
     CONTINUED = auto()
@@ -48,6 +53,7 @@ class Event(Enum):
 STEPS: Final[Mapping[State, Mapping[Event, State]]] = {
     State.TOP_UP: {
         Event.FINAL: State.TOKEN,
+        Event.FUNDED: State.RESCUE,
         Event.FAILED: State.FAILED,
         Event.UNSIGNED: State.DROPPED,
     },
@@ -56,6 +62,11 @@ STEPS: Final[Mapping[State, Mapping[Event, State]]] = {
         Event.FAILED: State.FAILED,
         Event.CONTINUED: State.CONTINUED,
         Event.UNSIGNED: State.DROPPED,
+    },
+    State.RESCUE: {
+        Event.FINAL: State.DONE,
+        Event.FAILED: State.FAILED,
+        Event.CONTINUED: State.CONTINUED,
     },
     State.DONE: {},
     State.CONTINUED: {},

@@ -25,7 +25,7 @@ select p.account_no, coalesce(w.swept, 0), coalesce(w.is_open, false), l.cause
   left join xpub_pool p on p.merchant_id = u.merchant_id
   left join lateral (
        select sum(amount) filter (where step = 'done')::bigint as swept, bool_or(ended_ms is null) as is_open,
-              max(sweep_id) filter (where step <> 'dropped') as last_id
+              max(sweep_id) filter (where step <> 'dropped' and rescue_no is null) as last_id
          from sweep where chain = %(chain)s::text and address = u.address) w on true
   left join sweep l on l.chain = %(chain)s::text and l.sweep_id = w.last_id and l.step = 'failed'
  order by u.place;
@@ -50,27 +50,28 @@ returning sweep_id;
 -- name: continue_sweep
 -- The successor of a sweep that was just ended, with more coin and other limits.
 insert into sweep (chain, address, merchant_id, account_no, branch, address_index, wallet, amount, coin_price, top_up,
-                   top_up_fee_limit, token_fee_limit, budget, actor, opened_ms, step, continues)
+                   top_up_fee_limit, token_fee_limit, budget, actor, opened_ms, step, continues, rescue_no, rescued)
 select chain, address, merchant_id, account_no, branch, address_index, wallet, amount, coin_price, %(top_up)s::bigint,
        %(top_up_fee_limit)s::bigint, %(token_fee_limit)s::bigint, %(budget)s::bigint, actor, %(now_ms)s::bigint,
-       case when %(top_up)s::bigint > 0 then 'top_up' else 'token' end, sweep_id
+       case when %(top_up)s::bigint > 0 then 'top_up' when rescue_no is null then 'token' else 'rescue' end, sweep_id, rescue_no,
+       rescued
   from sweep where chain = %(chain)s::text and sweep_id = %(sweep_id)s::bigint
 returning sweep_id;
 
 -- name: list_open
 -- The open sweeps of a chain, oldest first. After a rollback of the database none is advanced.
-select sweep_id, address, merchant_id, account_no, branch, address_index, wallet, amount, coin_price, top_up, top_up_fee_limit,
-       token_fee_limit, step, version, top_up_nonce, token_nonce, opened_ms,
-       -- Something was signed for it, or it is a successor.
-       version > 0 or continues is not null as is_begun,
+select s.sweep_id, s.address, s.merchant_id, s.account_no, s.branch, s.address_index, r.contract, r.recipient, s.rescued, s.wallet,
+       amount, coin_price, top_up, top_up_fee_limit, token_fee_limit, step, version, top_up_nonce, token_nonce, s.opened_ms,
+       -- Something was signed for it, it is a successor, or two people decided it.
+       version > 0 or continues is not null or s.rescue_no is not null as is_begun,
        -- A top-up whose fee no node knew counts with the most that it may have burnt.
-       obstacle, stalled_ms, budget - coalesce(top_up_fee, top_up_fee_limit) as budget_left,
+       s.obstacle, stalled_ms, budget - coalesce(top_up_fee, top_up_fee_limit) as budget_left,
        -- Doubled: for the fee of sending it and the room above that.
        (select coalesce(2 * sum(o.top_up), 0) from sweep o
          where o.chain = s.chain and o.ended_ms is null and o.step = 'top_up' and o.sweep_id < s.sweep_id)::bigint as reserved
-  from sweep s
- where chain = %(chain)s::text and ended_ms is null and not exists (select from rollback_evidence)
- order by sweep_id;
+  from sweep s left join rescue r on r.rescue_no = s.rescue_no
+ where s.chain = %(chain)s::text and s.ended_ms is null and not exists (select from rollback_evidence)
+ order by s.sweep_id;
 
 -- fragment: shown
 -- A sweep for an operator.
@@ -78,11 +79,11 @@ chain, sweep_id, address, merchant_id, amount, coin_price, top_up, step, top_up_
        token_fee, obstacle, cause, actor, opened_ms, ended_ms, continues, stalled_ms
 
 -- name: list_sweeps
--- Sweeps of one chain or all, newest first.
+-- Sweeps of one chain or all, newest first. One that carries a rescue out is shown with its rescue, or if it is asked for.
 select {shown}
   from sweep
  where (%(chain)s::text is null or chain = %(chain)s::text) and (ended_ms is null or not %(only_open)s::boolean)
-   and (%(sweep_id)s::bigint is null or sweep_id = %(sweep_id)s::bigint)
+   and case when %(sweep_id)s::bigint is null then rescue_no is null else sweep_id = %(sweep_id)s::bigint end
  order by sweep_id desc limit %(limit)s::int;
 
 -- name: list_failed
@@ -92,10 +93,10 @@ select {shown}
   from unnest(%(chains)s::text[]) c (name)
  cross join lateral (
        select * from sweep s
-        where s.chain = c.name and s.step = 'failed' and s.ended_by is null
+        where s.chain = c.name and s.step = 'failed' and s.ended_by is null and s.rescue_no is null
           and not exists (
               select from sweep l
-               where l.chain = s.chain and l.address = s.address and l.sweep_id > s.sweep_id
+               where l.chain = s.chain and l.address = s.address and l.sweep_id > s.sweep_id and l.rescue_no is null
                  and (l.step = 'done' or l.ended_by is not null))
         order by s.ended_ms limit %(limit)s::int) f
  order by ended_ms;
@@ -151,23 +152,29 @@ update sweep set step = %(step)s::text, token_tx_hash = %(tx_hash)s::text, token
                  ended_ms = %(now_ms)s::bigint, obstacle = null, stalled_ms = null
  where chain = %(chain)s::text and sweep_id = %(sweep_id)s::bigint;
 
+-- name: end_rescue
+-- What the token's log says of a rescue. Coin arrives as it was sent.
+update rescue r set arrived = %(arrived)s::numeric
+  from sweep s
+ where s.chain = %(chain)s::text and s.sweep_id = %(sweep_id)s::bigint and r.rescue_no = s.rescue_no;
+
 -- name: end_without
 -- It ends although its transaction moved nothing. What that burnt is kept.
 update sweep set step = %(step)s::text, cause = %(cause)s::text, ended_by = %(ended_by)s::text, ended_ms = %(now_ms)s::bigint,
                  obstacle = null, stalled_ms = null,
                  top_up_fee = case when step = 'top_up' then %(fee)s::bigint else top_up_fee end,
-                 token_fee = case when step = 'token' then %(fee)s::bigint else token_fee end
+                 token_fee = case when step in ('token', 'rescue') then %(fee)s::bigint else token_fee end
  where chain = %(chain)s::text and sweep_id = %(sweep_id)s::bigint;
 
 -- name: drop_unsigned
 -- Old sweeps without a signature: their prices have changed, so they are planned again. The first signature raises the version.
 -- It is a column of the locked row, so a signature that was committed while this waited is seen. A successor is not planned
--- again: it spends the rest of a budget, and fails if it can't be signed. After a rollback none is dropped: its signature may
--- be among what was lost.
+-- again: it spends the rest of a budget, and fails if it can't be signed. Nor is a rescue. After a rollback none is dropped: its
+-- signature may be among what was lost.
 update sweep s set step = %(step)s::text, version = version + 1, ended_ms = %(now_ms)s::bigint, obstacle = null, stalled_ms = null,
                    cause = 'nothing was signed in time' || coalesce(': ' || obstacle, '')
  where s.chain = %(chain)s::text and s.ended_ms is null and s.opened_ms <= %(before_ms)s::bigint
-   and s.version = 0 and s.continues is null and not exists (select from rollback_evidence);
+   and s.version = 0 and s.continues is null and s.rescue_no is null and not exists (select from rollback_evidence);
 
 -- name: read_wallet
 -- A chain's hot wallet, and its next nonce.

@@ -10,7 +10,8 @@ Rules:
   stays open for ever.
 - With another hot wallet than the sweep's nothing is signed. What was signed is still sent and judged.
 - The worker only advances sweeps that have begun, because later nonces of the hot wallet wait for them. The
-  command that decides on sweeps signs first.
+  command that decides on sweeps signs first. Rescues were decided by two people, so the worker begins them.
+- A rescue is done by its final transaction and the token's log. The log tells how much arrived.
 """
 
 import asyncio
@@ -42,9 +43,10 @@ from merchant_wallet.chains.protocol import (
     Transfer,
     Verdict,
 )
-from merchant_wallet.chains.sweeps import TOKEN, TOP_UP, Quote, Sweeper
+from merchant_wallet.chains.sweeps import RESCUE, TOP_UP, Quote, Sweeper
 from merchant_wallet.chains.transfer_logs import describe_final
 from merchant_wallet.chains.transport import NodeRefused
+from merchant_wallet.custody.rescues.opening import open_rescues
 from merchant_wallet.custody.sweeps import store
 from merchant_wallet.custody.sweeps.plan import SWEEP, PlannedSweep, SweepPolicy
 from merchant_wallet.custody.sweeps.stalls import Fail, Held, Stall, Wait, judge_stall
@@ -128,6 +130,7 @@ class SweepWorker:
         for name, sweeper in self.sweepers.items():
             connection, now = await self._worker_connection.get(), self._clock()
             await store.drop_unsigned(connection, name, now - UNSIGNED_MS, now)
+            left += await open_rescues(connection, name, sweeper, now)
             sweeps = await store.list_open(connection, name)
             if sweeps and sweeper.has_nonces:
                 await store.mark_for_cancel(connection, name, sweeper.wallet, now - self._grace_ms, now)
@@ -222,8 +225,11 @@ class SweepWorker:
         now = self._clock()
         since_ms = now if sweep.stalled_ms is None else sweep.stalled_ms
         held = None
-        if sweep.step == TOKEN:
-            units = await sweeper.balance(sweep.address, await sweeper.final())
+        if sweep.step != TOP_UP:
+            if sweep.rescue is None:
+                units = await sweeper.balance(sweep.address, await sweeper.final())
+            else:
+                units = await sweeper.foreign_balance(sweep.address, sweep.rescue.contract)
             held = Held(units, await sweeper.coin_balance(sweep.address))
         stall = Stall(obstacle, now - since_ms, sweep, held)
         quote = await self._find_quote(sweeper, sweep) if stall.may_top_up else None
@@ -240,6 +246,8 @@ class SweepWorker:
     async def _find_quote(self, sweeper: Sweeper, sweep: Sweep) -> Quote | None:
         """What emptying the address costs now. None if it is impossible."""
         try:
+            if sweep.rescue is not None:
+                return await sweeper.quote_rescue(sweep.address, sweep.rescue)
             return await sweeper.quote(sweep.address, sweep.amount_units)
         except Blocked:
             return None
@@ -259,7 +267,8 @@ class SweepWorker:
                 await store.fail(connection, sweep, fault, fee, now)
                 log.critical("sweep moved something else, an operator must look", **_id(sweep), cause=fault)
                 return
-            await store.end_tx(connection, sweep, verdict.tx_hash, fee, now)
+            arrived = verdict.transfer.amount_units
+            await store.end_tx(connection, sweep, verdict.tx_hash, fee, now, arrived=arrived)
             log.info("sweep's step is final", **_id(sweep), step=sweep.step, tx_hash=verdict.tx_hash)
         elif isinstance(verdict, ProvenUnpaid):
             fee = await self._find_fee(sweeper, signed)
@@ -296,6 +305,13 @@ def _find_fault(sweep: Sweep, signed: Sequence[SignedTransfer], final: FinalReco
     if final.tx_hash not in {one.tx_hash for one in signed}:
         return f"the chain calls {final.tx_hash} final, which was never signed for this"
     moved: Transfer = final.transfer
+    if sweep.step == RESCUE:
+        # Tokens may keep a fee, or log what they like. Something must have come to the recipient.
+        expected = sweep.sweep_tx.rescued.recipient
+        if moved.recipient == expected and 0 < moved.amount_units <= sweep.sweep_tx.amount:
+            return None
+        to = format_address(sweep.chain, expected)
+        return f"{final.tx_hash} succeeded, and the token shows no such transfer to {to}"
     recipient = sweep.address if sweep.step == TOP_UP else sweep.wallet
     if final.transfer_logs or (moved.recipient, moved.amount_units) != (recipient, sweep.sweep_tx.amount):
         return f"the chain moved {describe_final(final)} instead of {sweep.sweep_tx.amount} units"
