@@ -1,4 +1,4 @@
-"""`doctor`: whether limits of cold money, cold wallets and the signer's settings fit together."""
+"""`doctor`: whether limits of cold money, cold wallets and the signer's settings fit together. And rescues."""
 
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -46,6 +46,18 @@ async def check_cold(home: Any, settings: "Settings") -> AsyncIterator[Finding]:
             under_way.get(chain),
         )
         yield judge(state, now_ms(), is_live=not settings.sandbox)
+
+
+async def check_rescues(home: Any) -> AsyncIterator[Finding]:
+    """A finding if rescues wait for a person."""
+    from merchant_wallet.base.clock import now_ms
+    from merchant_wallet.custody.rescues.store import STANDS_MS, list_standing
+
+    if standing := await list_standing(home, now_ms() - STANDS_MS):
+        first = standing[0]
+        text = f"{len(standing)} failed or wait for long, the first is {first.rescue_no}"
+        hint = f"`rescue show {first.rescue_no}` says why; `sweep end` ends one, or propose it again"
+        yield Finding("rescues", f"{text}: {first.cause or first.obstacle or first.step}", hint=hint)
 
 
 def judge(state: ColdState, at_ms: int, *, is_live: bool) -> Finding:

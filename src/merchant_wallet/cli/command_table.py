@@ -110,6 +110,7 @@ ROWS: Final = (
     Row("screening", "screening", "Look at what screening holds, release or refuse it."),
     Row("sweep", "sweep", "Bring deposits to the hot wallet, for less than a set share of them."),
     Row("cold", "cold", "Keep money cold: limits, cold wallets and transfers."),
+    Row("rescue", "rescue", "Find other tokens and coins at deposit addresses, and move them to the owner."),
     Row("callbacks", "callbacks", "Look at callbacks to merchants, send them again, pause them."),
     Row(
         "reconcile",

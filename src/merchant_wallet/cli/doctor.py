@@ -149,7 +149,7 @@ async def _check_all(data: Path | None) -> AsyncIterator[Finding]:
     from merchant_wallet.cli.archive_checks import check_archive
     from merchant_wallet.cli.backup_checks import check_backup
     from merchant_wallet.cli.cell_checks import check_cells
-    from merchant_wallet.cli.cold_checks import check_cold
+    from merchant_wallet.cli.cold_checks import check_cold, check_rescues
     from merchant_wallet.cli.hot_wallet_checks import check_hot_wallets
     from merchant_wallet.cli.keystore_checks import check_keys
     from merchant_wallet.cli.merchant_move_checks import check_merchant_moves
@@ -183,6 +183,8 @@ async def _check_all(data: Path | None) -> AsyncIterator[Finding]:
             yield await _check_checkpoints(conn, settings, url)
             yield await _check_payouts(conn)
             async for finding in check_cold(conn, settings):
+                yield finding
+            async for finding in check_rescues(conn):
                 yield finding
             async for finding in check_screening(conn, settings):
                 yield finding

@@ -91,12 +91,15 @@ async def describe_report(session: Session, cells: "Reach", report: "Report") ->
     """A period's report as a document, with the desk of the platform and the network's fees."""
     from merchant_wallet.base.clock import now_ms
     from merchant_wallet.base.money import format_units
+    from merchant_wallet.cli.rescue import describe_rescue
+    from merchant_wallet.custody.rescues.store import list_moved
     from merchant_wallet.reporting.finance import desk, network_fees, reports
 
     found = await desk.read_desk(session.conn, report, now_ms())
-    spent = network_fees.CoinsSpent([], [])
+    spent, rescued = network_fees.CoinsSpent([], []), []
     if report.merchant_id is None:
         spent = await network_fees.read_coins_spent(session.conn, report.period)
+        rescued = await list_moved(session.conn, report.period.since_ms, report.period.until_ms)
 
     def shown(units: int | None) -> str | None:
         return None if units is None else format_units(units)
@@ -139,6 +142,7 @@ async def describe_report(session: Session, cells: "Reach", report: "Report") ->
             }
             for one in spent.hot_wallets
         ],
+        "foreignFunds": [describe_rescue(one) for one in rescued],
         "awayCells": list(cells.away),
     }
 

@@ -11,9 +11,12 @@ from typing import Any, Final
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
+from merchant_wallet.base.addresses import format_address
+from merchant_wallet.base.chains import COINS
 from merchant_wallet.console import flash
 from merchant_wallet.console.filter_values import find_scope
 from merchant_wallet.console.request import Connection, ConsoleRequest, Page
+from merchant_wallet.custody.rescues.store import RescueShown, list_moved
 from merchant_wallet.merchants import store
 from merchant_wallet.operators.roles import Right
 from merchant_wallet.reporting.cells import BooksMoving
@@ -146,6 +149,7 @@ async def _read_platform(request: ConsoleRequest, conn: Connection, asked: Asked
     ranked: Sequence[movements.MerchantFees] = ()
     held: Sequence[solvency.Solvency] = ()
     is_moving, spent = False, None
+    rescued: Sequence[RescueShown] = ()
     if asked.merchant_id is None:
         try:
             held = await solvency.read_solvency(conn, request.cells, request.context.chains)
@@ -153,12 +157,16 @@ async def _read_platform(request: ConsoleRequest, conn: Connection, asked: Asked
         except BooksMoving:
             is_moving = True
         spent = await network_fees.read_coins_spent(conn, asked.period)
+        rescued = await list_moved(conn, asked.period.since_ms, asked.period.until_ms)
     return {
         "is_moving": is_moving,
         "solvency": held,
         "ranked": ranked[:MOST_MERCHANTS],
         "ranked_more": max(0, len(ranked) - MOST_MERCHANTS),
         "spent": spent,
+        "rescued": rescued,
+        "address": format_address,
+        "coins": COINS,
         "purposes": PURPOSES,
     }
 

@@ -50,6 +50,7 @@ _LINES: Final = (
     _Line("withdrawals", N_("Withdrawals"), "/console/withdrawals", "arrow-out", Right.READ, _MONEY),
     _Line("payouts", N_("Payouts"), "/console/payouts", "send", Right.READ, _MONEY, own=False),
     _Line("cold", N_("Cold money"), "/console/cold", "lock", Right.READ, _MONEY, own=False),
+    _Line("rescues", N_("Rescues"), "/console/rescues", "search", Right.READ, _MONEY, own=False),
     _Line("deposits", N_("Deposits"), "/console/deposits", "arrow-in", Right.READ, _MONEY),
     _Line("finance", N_("Finance"), "/console/finance", "chart", Right.READ, _MONEY),
     _Line("screening", N_("Screening"), "/console/screening", "eye", Right.READ, _MONEY, own=False),

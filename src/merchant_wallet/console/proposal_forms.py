@@ -16,6 +16,7 @@ from merchant_wallet.approvals.changes import Facts, ProposedChange
 from merchant_wallet.approvals.decisions import ProposalRefusal, ProposalRefused
 from merchant_wallet.console.request import Connection, ConsoleRequest
 from merchant_wallet.custody.cold.two_person_changes import ColdRefusal
+from merchant_wallet.custody.rescues.two_person_changes import RescueRefusal
 from merchant_wallet.web.languages import N_
 
 PROPOSALS: Final = "/console/proposals"
@@ -53,7 +54,7 @@ NAMING_REFUSALS: Final[Mapping[ProposalRefusal, str]] = {
 OUTCOMES: Final[Mapping[str, str]] = {
     changes.STALE: STALE,
     ProposalRefusal.PROPOSER_CHANGED.value: REFUSALS[ProposalRefusal.PROPOSER_CHANGED],
-    **{refusal.value: refusal.value for refusal in ColdRefusal},
+    **{refusal.value: refusal.value for refusal in (*ColdRefusal, *RescueRefusal)},
 }
 """Why a proposal failed without the rule of its kind. What is stored of it is the sentence."""
 

@@ -39,6 +39,7 @@ KINDS: Final = {
     kinds.PLAN_SWEEPS: N_("Plan of sweeps"),
     kinds.RUN_SWEEPS: N_("Sweep to the hot wallet"),
     kinds.END_SWEEP: N_("End a sweep"),
+    kinds.LOOK: N_("Look for foreign money"),
     kinds.SET_SUB_USER: N_("Loosen a sub-user's limits"),
     kinds.RELEASE_DEPOSIT: N_("Credit a held deposit"),
     kinds.DROP_DEPOSIT: N_("Drop a held deposit"),

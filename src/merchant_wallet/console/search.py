@@ -15,14 +15,17 @@ from urllib.parse import urlencode
 import msgspec
 from starlette.responses import Response
 
+from merchant_wallet.approvals.acts import kinds
 from merchant_wallet.console import books, callbacks, merchants, sub_users, withdrawals
 from merchant_wallet.console.deposits import DEPOSITS
 from merchant_wallet.console.request import Connection, ConsoleRequest, Page
+from merchant_wallet.custody.rescues.sightings import can_look_for
 from merchant_wallet.operators.roles import Right
 from merchant_wallet.reporting import entries, search
 from merchant_wallet.reporting.merchants import read_names
 from merchant_wallet.reporting.search import Hit
 from merchant_wallet.reporting.search_parts import find_parts
+from merchant_wallet.web.act_rights import ACT_RIGHTS
 from merchant_wallet.web.kinds import KINDS
 from merchant_wallet.web.languages import N_
 
@@ -77,6 +80,7 @@ async def show_search(request: ConsoleRequest, conn: Connection) -> Response:
         "console/search.html",
         search=word[: search.MAX_CHARACTERS],
         found=await _make_results(request, conn, drop_duplicates([*hits, *parts])),
+        can_look=_may_look(request, word),
     )
 
 
@@ -91,6 +95,11 @@ async def suggest(request: ConsoleRequest, conn: Connection) -> Response:
         found=await _make_results(request, conn, shown),
         url=f"{SEARCH}?{urlencode({'q': word})}",
     )
+
+
+def _may_look(request: ConsoleRequest, word: str) -> bool:
+    """Whether a worker may be asked what a word is on the chains: a hash or an address."""
+    return request.may(ACT_RIGHTS[kinds.LOOK]) and can_look_for(word)
 
 
 async def _make_results(request: ConsoleRequest, conn: Connection, hits: Sequence[Hit]) -> list[SearchResult]:

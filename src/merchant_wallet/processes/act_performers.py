@@ -1,5 +1,5 @@
 """What workers do when people ask for it: reconcile, read blocks again, decide about deposits and sub-users,
-sweep.
+sweep, look at foreign money.
 
 Rules:
 - Each act opens what it needs, and closes it at its end. So a node that is away hurts nothing else.
@@ -37,6 +37,10 @@ from merchant_wallet.chains.protocol import ChainAway, ChainDisagrees
 from merchant_wallet.chains.sandbox.reader import SandboxReader
 from merchant_wallet.chains.transport import NodeFailed, NodeRefused
 from merchant_wallet.chains.tron.chain import TronReader
+from merchant_wallet.custody.rescues import store as rescues
+from merchant_wallet.custody.rescues.sightings import NotAsked, Sightings
+from merchant_wallet.custody.rescues.store import KeyOwner
+from merchant_wallet.custody.rescues.two_person_changes import RescueRefusal
 from merchant_wallet.deposits import acts as deposit_acts
 from merchant_wallet.deposits import deposit_store, rescan
 from merchant_wallet.deposits.acts import describe_decision
@@ -46,6 +50,7 @@ from merchant_wallet.deposits.two_person_changes import read_seen
 from merchant_wallet.operators.roles import list_roles
 from merchant_wallet.processes.base import Base
 from merchant_wallet.processes.custody_readers import CustodyReaders
+from merchant_wallet.processes.nodes import open_chain_readers
 from merchant_wallet.processes.reconciliation import Reconciler
 from merchant_wallet.processes.sweep_acts import SweepActs
 from merchant_wallet.screening import store as screening
@@ -70,6 +75,7 @@ def make_performers(base: Base, connect: Connect, open_readers: OpenReaders) -> 
         kinds.PLAN_SWEEPS: sweeps.plan,
         kinds.RUN_SWEEPS: sweeps.run,
         kinds.END_SWEEP: sweeps.end,
+        kinds.LOOK: partial(_look, base),
     }
     return {
         kind: Performer(perform, roles=list_roles(ACT_RIGHTS[kind])) for kind, perform in performs.items()
@@ -126,6 +132,29 @@ async def _rescan(base: Base, connect: Connect, open_readers: OpenReaders, runni
         for reader in readers.values():
             await reader.close()
         await connection.close()
+
+
+async def _look(base: Base, running: Running) -> Outcome:
+    """Say what a transaction moved, or what an address holds."""
+    text = str(running.act.arguments["text"])
+    if base.settings.sandbox:
+        raise ActFailed(str(RescueRefusal.SANDBOX.value))
+    readers = open_chain_readers(base.settings)
+    tokens = {code: chain.token for code, chain in base.settings.chains.items()}
+
+    async def find_owner(merchant_id: int, address: bytes) -> KeyOwner | None:
+        async with await _connect_to_book(base, merchant_id) as cell:
+            return await rescues.find_owner(cell, merchant_id, address)
+
+    try:
+        async with await base.cells.connect_home() as home:
+            seen = await Sightings(home, readers, tokens, find_owner).look(text)
+    except NotAsked as refused:
+        raise ActFailed(str(refused)) from None
+    finally:
+        for reader in readers.values():
+            await reader.close()
+    return Outcome(seen, {"text": text, "found": seen["found"]})
 
 
 async def _decide_deposit(base: Base, running: Running, *, is_released: bool) -> Outcome:

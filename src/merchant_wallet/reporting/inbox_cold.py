@@ -1,10 +1,11 @@
-"""Cold money that waits for a person, as items of the inbox: limits that are crossed, and transfers."""
+"""Cold money and rescues that wait for a person, as items of the inbox: limits that are crossed, transfers."""
 
 from typing import Final
 
 from merchant_wallet.base.currencies import USDT
 from merchant_wallet.custody.cold import store, wallets
 from merchant_wallet.custody.cold.limits import TO_COLD, suggest
+from merchant_wallet.custody.rescues.store import STANDS_MS, list_standing
 from merchant_wallet.reporting.inbox import Asked, Item
 
 ABOVE: Final = "above"
@@ -48,3 +49,17 @@ async def list_cold(asked: Asked) -> list[Item]:
                 )
             )
     return found
+
+
+async def list_rescues(asked: Asked) -> list[Item]:
+    """Rescues that failed, or that have been under way for long."""
+    found = await list_standing(asked.home, asked.at_ms - STANDS_MS)
+    return [
+        Item(
+            f"rescue {one.rescue_no}",
+            one.ended_ms or one.opened_ms,
+            {"number": str(one.rescue_no), "chain": one.chain},
+            "" if one.ended_ms is None else "failed",
+        )
+        for one in found
+    ]

@@ -4,7 +4,8 @@ Rules:
 - Known are the recipients that the merchant has paid, its allow-list, and every address of ours.
 - A merchant's people are told of their own merchant's addresses only.
 - All addresses are looked up together: once in home and once in each cell.
-- Of a proposal, the addresses that it adds are looked up: to an allow-list, or as a cold wallet.
+- Of a proposal, the addresses that it adds are looked up: to an allow-list, as a cold wallet, or where a
+  rescue goes.
 """
 
 from collections.abc import Iterable, Sequence
@@ -19,6 +20,7 @@ from merchant_wallet.base.db import Queries
 from merchant_wallet.base.lookalikes import ENDS, find_byte_bounds, find_text_bounds, looks_like, show_ends
 from merchant_wallet.book.rules.withdrawals import PAID
 from merchant_wallet.custody.cold import two_person_changes as cold_changes
+from merchant_wallet.custody.rescues import two_person_changes as rescue_changes
 from merchant_wallet.merchants import acts as merchant_acts
 from merchant_wallet.reporting.cells import Reach
 from merchant_wallet.reporting.orders import MAX_OF_ADDRESS
@@ -84,6 +86,8 @@ def list_new_addresses(change: ProposedChange) -> list[NewAddress]:
     if change.kind == cold_changes.ADDRESS:
         address = change.after.get("coldWallet")
         return [NewAddress(None, address)] if isinstance(address, str) else []
+    if change.kind == rescue_changes.TRANSFER:
+        return [NewAddress(None, str(change.after["to"]))]
     if change.kind != merchant_acts.SET:
         return []
     before, after = (_read_list(facts.get("allowed-addresses")) for facts in (change.before, change.after))

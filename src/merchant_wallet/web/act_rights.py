@@ -15,6 +15,7 @@ ACT_RIGHTS: Final[Mapping[str, Right]] = {
     kinds.PLAN_SWEEPS: Right.SWEEP,
     kinds.RUN_SWEEPS: Right.SWEEP,
     kinds.END_SWEEP: Right.SWEEP,
+    kinds.LOOK: Right.RECORD_TREASURY,
     kinds.SET_SUB_USER: Right.CHANGE_SUB_USER,
     kinds.RELEASE_DEPOSIT: Right.RECORD_TREASURY,
     kinds.DROP_DEPOSIT: Right.RECORD_TREASURY,

@@ -12,6 +12,7 @@ from typing import Final
 
 from merchant_wallet.custody import two_person_changes as treasury_changes
 from merchant_wallet.custody.cold import two_person_changes as cold_changes
+from merchant_wallet.custody.rescues import two_person_changes as rescue_changes
 from merchant_wallet.deposits import acts as deposit_acts
 from merchant_wallet.exchange import acts as rate_acts
 from merchant_wallet.merchants import acts as merchant_acts
@@ -51,6 +52,7 @@ PROPOSED: Final[Mapping[str, str]] = {
     cold_changes.ADDRESS: N_("{who} proposes a cold wallet for {subject}"),
     cold_changes.LIMITS: N_("{who} proposes limits of hot money on {subject}"),
     cold_changes.TRANSFER: N_("{who} proposes a cold transfer on {subject}"),
+    rescue_changes.TRANSFER: N_("{who} proposes a rescue: {subject}"),
     access.CREATE: N_("{who} proposes a new operator: {subject}"),
     access.RESET: N_("{who} proposes to reset the sign-in of {subject}"),
     access.ENABLE: N_("{who} proposes to enable {subject} again"),
@@ -211,6 +213,17 @@ SOURCES: Final[tuple[Source, ...]] = (
         "/console/safety",
         Right.SWEEP,
         inbox_lists.list_failed_sweeps,
+    ),
+    Source(
+        "rescue",
+        N_("Rescues that stand"),
+        {
+            "": N_("Rescue {number} on {chain} has been under way for long"),
+            "failed": N_("Rescue {number} on {chain} has failed"),
+        },
+        "/console/rescues",
+        Right.RECORD_TREASURY,
+        inbox_cold.list_rescues,
     ),
     Source(
         "callback",

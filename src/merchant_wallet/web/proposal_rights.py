@@ -13,6 +13,7 @@ from merchant_wallet.approvals.changes import Kind
 from merchant_wallet.base.settings import Settings
 from merchant_wallet.custody import two_person_changes as treasury_changes
 from merchant_wallet.custody.cold import two_person_changes as cold_changes
+from merchant_wallet.custody.rescues import two_person_changes as rescue_changes
 from merchant_wallet.deposits import acts as deposit_acts
 from merchant_wallet.deposits import two_person_changes as deposit_changes
 from merchant_wallet.exchange import acts as rate_acts
@@ -52,6 +53,7 @@ RIGHTS: Final[Mapping[str, Right]] = {
     cold_changes.ADDRESS: Right.RECORD_TREASURY,
     cold_changes.LIMITS: Right.RECORD_TREASURY,
     cold_changes.TRANSFER: Right.RECORD_TREASURY,
+    rescue_changes.TRANSFER: Right.RECORD_TREASURY,
     access.CREATE: Right.MANAGE_OPERATORS,
     access.RESET: Right.MANAGE_OPERATORS,
     access.ENABLE: Right.MANAGE_OPERATORS,
@@ -69,6 +71,7 @@ class AcceptableKind(NamedTuple):
 
 def list_acceptable_kinds(settings: Settings, keyring: Keyring) -> Mapping[str, AcceptableKind]:
     """Every kind by its name."""
+    tokens = {code: chain.token for code, chain in settings.chains.items()}
     kinds = {
         **merchant_changes.make_kinds(keyring, sandbox=settings.sandbox),
         **kept_copies.make_kinds(),
@@ -80,7 +83,8 @@ def list_acceptable_kinds(settings: Settings, keyring: Keyring) -> Mapping[str, 
         **deposit_changes.make_kinds(),
         **treasury_changes.make_kinds(),
         **closing.make_kinds(),
-        **cold_changes.make_kinds({code: chain.token for code, chain in settings.chains.items()}),
+        **cold_changes.make_kinds(tokens),
+        **rescue_changes.make_kinds(tokens, sandbox=settings.sandbox),
         **access.make_kinds(read_delays(settings)),
     }
     return {name: AcceptableKind(kind, RIGHTS[name]) for name, kind in kinds.items()}

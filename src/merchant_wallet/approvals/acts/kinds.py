@@ -13,6 +13,7 @@ DROP_DEPOSIT: Final = "deposits.drop"
 PLAN_SWEEPS: Final = "sweep.plan"
 RUN_SWEEPS: Final = "sweep.run"
 END_SWEEP: Final = "sweep.end"
+LOOK: Final = "rescue.look"
 SET_SUB_USER: Final = "sub_user.set"
 
 ALL_CHAINS: Final = "all chains"
@@ -26,6 +27,11 @@ def format_chain(chain: str | None) -> str:
 def format_sweep(sweep_id: int) -> str:
     """The subject of an act about one sweep."""
     return f"sweep {sweep_id}"
+
+
+def format_look(text: str) -> str:
+    """The subject of a look at a hash or an address."""
+    return f"rescue {text}"
 
 
 def format_deposit(chain: str, tx_hash: str, log_index: int) -> str:

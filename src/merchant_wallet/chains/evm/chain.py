@@ -15,7 +15,6 @@ from typing import Final
 import msgspec
 
 from merchant_wallet.base import clock as system_clock
-from merchant_wallet.base.addresses import keccak256
 from merchant_wallet.chains.agreement import agree_on_block, cautious_low, is_known
 from merchant_wallet.chains.cold import Execution, UnsignedTransfer
 from merchant_wallet.chains.evm import verdict as evm_verdict
@@ -29,7 +28,7 @@ from merchant_wallet.chains.evm.conditions import (
 from merchant_wallet.chains.evm.execution import find_execution
 from merchant_wallet.chains.evm.fees import Offer, outbid
 from merchant_wallet.chains.evm.mined import MinedTransfers
-from merchant_wallet.chains.evm.node import EvmNode, EvmNodes, read_word
+from merchant_wallet.chains.evm.node import EvmNode, EvmNodes, is_transfer, read_word, transfer_of
 from merchant_wallet.chains.evm.nonces import next_nonce
 from merchant_wallet.chains.evm.rules import EvmRules, read_final_block, read_head_block
 from merchant_wallet.chains.evm.token import (
@@ -50,6 +49,15 @@ from merchant_wallet.chains.evm.transactions import (
     recover_sender,
 )
 from merchant_wallet.chains.evm.unsigned import build_unsigned
+from merchant_wallet.chains.foreign import (
+    DECIMALS,
+    MAX_MOVED,
+    SYMBOL,
+    Moved,
+    SeenTransaction,
+    TokenWords,
+    read_words,
+)
 from merchant_wallet.chains.jsonrpc import CallReverted, JsonRpc
 from merchant_wallet.chains.node_status import NodeStatus, look_at
 from merchant_wallet.chains.protocol import (
@@ -79,8 +87,6 @@ _PLAIN_GAS: Final = 21_000
 _SKEW_MS: Final = 300_000
 _SETUP_S: Final = 600.0
 """How long the chain and the token of a node that fits are not asked for again."""
-
-_DECIMALS_OF: Final = keccak256(b"decimals()")[:4]
 
 
 class EvmChain:
@@ -294,6 +300,28 @@ class EvmChain:
 
         return cautious_low(await self.nodes.answers(ask))
 
+    async def look_up(self, tx_hash: str) -> SeenTransaction | None:
+        """What a transaction moved, as the first node that answers shows it. None if it is in no block.
+
+        Raises ChainAway.
+        """
+
+        async def ask(node: EvmNode) -> SeenTransaction | None:
+            receipt, coins = await node.receipt(tx_hash), await node.coin_transfer(tx_hash)
+            if receipt is None:
+                return None
+            moved = [Moved(None, *coins)] if coins is not None and coins[2] and receipt.is_success else []
+            logs = [log for log in receipt.logs if is_transfer(log)][:MAX_MOVED]
+            moved += [Moved(log.address, *transfer_of(log)) for log in logs]
+            return SeenTransaction(receipt.block_number, receipt.is_success, tuple(moved))
+
+        return await self.nodes.first(ask)
+
+    async def read_words(self, contract: bytes) -> TokenWords:
+        """What a contract says of itself, on the first node that answers. Raises ChainAway."""
+        symbol, decimals = await self.nodes.first(lambda node: node.views(contract, [SYMBOL, DECIMALS]))
+        return read_words(symbol, decimals)
+
     async def has_code(self, address: bytes) -> bool:
         """Whether an address has code now, a contract's or a delegated one (EIP-7702). Raises ChainAway."""
         return bool(await self.nodes.first(lambda node: node.code(address)))
@@ -488,7 +516,7 @@ class EvmChain:
 async def _decimals(node: EvmNode, token: bytes) -> int | None:
     """None if the contract reverts: it has no such function."""
     try:
-        return _word(node, await node.call(token, _DECIMALS_OF))
+        return _word(node, await node.call(token, DECIMALS))
     except CallReverted:
         return None
 

@@ -192,6 +192,10 @@ class EvmNode:
             raise self._rpc.endpoints.garbage(self._index, "the receipt of another transaction")
         return receipt
 
+    async def coin_transfer(self, tx_hash: str) -> tuple[bytes, bytes, int] | None:
+        """Sender, recipient and wei of a transaction itself. None if it is unknown or creates a contract."""
+        return await self._ask(_read_coins, "eth_getTransactionByHash", tx_hash)
+
     async def fee(self, tx_hash: str) -> int | None:
         """What a mined transaction burnt, in wei: gas used times its price. None without its receipt."""
         return await self._ask(_read_fee, "eth_getTransactionReceipt", tx_hash)
@@ -367,6 +371,12 @@ def _tag(at: int | str) -> str:
 def _call(to: bytes, call_data: bytes, sender: bytes | None) -> dict[str, str]:
     call = {"to": _hex(to), "data": _hex(call_data)}
     return call if sender is None else {"from": _hex(sender), **call}
+
+
+def _read_coins(value: Any) -> tuple[bytes, bytes, int] | None:
+    if value is None or value["to"] is None:
+        return None
+    return read_bytes(value["from"], 20), read_bytes(value["to"], 20), read_quantity(value["value"])
 
 
 def _read_block(value: Any) -> EvmBlock | None:

@@ -37,6 +37,40 @@ class Listed(msgspec.Struct, frozen=True, gc=False):
     txID: str
 
 
+class CoinValue(msgspec.Struct, frozen=True, gc=False):
+    """Of a transfer of TRX: who sent how much to whom. Addresses have the prefix 41."""
+
+    owner_address: Hex = ""
+    to_address: Hex = ""
+    amount: int = 0
+
+
+class CoinParameter(msgspec.Struct, frozen=True, gc=False):
+    """The parameter of a contract of a transaction."""
+
+    value: CoinValue = CoinValue()
+
+
+class ListedContract(msgspec.Struct, frozen=True, gc=False):
+    """What a transaction asks for: its kind and its parameter."""
+
+    type: str = ""
+    parameter: CoinParameter = CoinParameter()
+
+
+class ListedData(msgspec.Struct, frozen=True, gc=False):
+    """The signed part of a transaction."""
+
+    contract: tuple[ListedContract, ...] = ()
+
+
+class WholeTransaction(msgspec.Struct, frozen=True, gc=False):
+    """A transaction itself. Empty if there is none with this id."""
+
+    txID: str = ""
+    raw_data: ListedData = ListedData()
+
+
 class Waiting(msgspec.Struct, frozen=True, gc=False):
     """A transaction in a node's pool. Empty if there is none with this id."""
 

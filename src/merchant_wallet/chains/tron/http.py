@@ -36,10 +36,12 @@ from merchant_wallet.chains.tron.answers import (
     BlockList,
     BroadcastAnswer,
     CallAnswer,
+    ListedContract,
     Parameters,
     Resources,
     TransactionRecord,
     Waiting,
+    WholeTransaction,
 )
 
 SUCCESS: Final = "SUCCESS"
@@ -153,10 +155,22 @@ class TronNode:
             raise self._failure("another transaction than the one asked for")
         return record if record.id else None
 
+    async def record(self, txid: str) -> TransactionRecord | None:
+        """The result of a transaction in a block, final or not. None if this node knows none."""
+        record = await self._ask("/wallet/gettransactioninfobyid", {"value": txid}, TransactionRecord)
+        if record.id not in ("", txid):
+            raise self._failure("another transaction than the one asked for")
+        return record if record.id else None
+
+    async def transaction(self, txid: str) -> ListedContract | None:
+        """What a transaction asks for. None if this node knows none."""
+        path = "/wallet/gettransactionbyid"
+        found = await self._ask(path, {"value": txid}, WholeTransaction)
+        return found.raw_data.contract[0] if found.txID == txid and found.raw_data.contract else None
+
     async def has_record(self, txid: str) -> bool:
         """Whether this node has a transaction in a block, final or not."""
-        record = await self._ask("/wallet/gettransactioninfobyid", {"value": txid}, TransactionRecord)
-        return record.id != ""
+        return await self.record(txid) is not None
 
     async def knows(self, txid: str) -> bool:
         """Whether this node has a transaction in a block, final or not, or in its pool."""

@@ -18,16 +18,20 @@ from merchant_wallet.base import clock
 from merchant_wallet.base.addresses import keccak256, to_tron
 from merchant_wallet.base.chains import CHAINS, TRC20
 from merchant_wallet.chains.agreement import agree_on_block, is_known
+from merchant_wallet.chains.foreign import MAX_MOVED, Moved, SeenTransaction, TokenWords, read_words
 from merchant_wallet.chains.issuer import NOWHERE, read_destroyed
 from merchant_wallet.chains.node_status import NodeStatus, look_at
+from merchant_wallet.chains.node_texts import show_text
 from merchant_wallet.chains.protocol import Block, ChainAway, ChainDisagrees, TokenTransfer
 from merchant_wallet.chains.recent import Recent
 from merchant_wallet.chains.transport import Admission, NodeFailed
 from merchant_wallet.chains.tron.answers import Log, TransactionRecord
 from merchant_wallet.chains.tron.blocks import NodeBlocks
-from merchant_wallet.chains.tron.http import SUCCESS, TronNode, TronNodes
+from merchant_wallet.chains.tron.http import FAILED, SUCCESS, TronNode, TronNodes
 from merchant_wallet.chains.tron.token import DECIMALS, TronToken
 
+TRANSFER_CONTRACT: Final = "TransferContract"
+CALL_CONTRACT: Final = "TriggerSmartContract"
 TRANSFER_TOPIC: Final = keccak256(b"Transfer(address,address,uint256)").hex()
 MAX_SKEW_MS: Final = 60_000
 OFFSET_RANGE_MS: Final = 60_000
@@ -157,6 +161,37 @@ class TronReader:
         said = await self.nodes.answers(lambda node: node.knows(tx_hash))
         return is_known(said, self.nodes.quorum, tx_hash)
 
+    def open_token(self, contract: bytes) -> TronToken:
+        """Any token. Nothing that it says is used twice."""
+        return TronToken(contract, self.nodes, Recent(0, self._clock_s))
+
+    async def foreign_balance(self, address: bytes, contract: bytes | None) -> int:
+        """What an address holds of another token, or of TRX (None), in smallest units, now.
+
+        0 if the contract does not answer as a token does. Raises ChainAway.
+        """
+        if contract is None:
+            return await self.coin_balance(address)
+        return await self.open_token(contract).shown_balance(address)
+
+    async def look_up(self, tx_hash: str) -> SeenTransaction | None:
+        """What a transaction moved, as the first node that answers shows it. None if it is in no block.
+
+        Raises ChainAway.
+        """
+        return await self.nodes.first(lambda node: _look_up(node, tx_hash))
+
+    async def read_words(self, contract: bytes) -> TokenWords:
+        """What a contract says of itself, on the first node that answers. Raises ChainAway."""
+
+        async def ask(node: TronNode) -> TokenWords:
+            symbol, decimals = [
+                await node.call(contract, contract, function, b"") for function in ("symbol()", "decimals()")
+            ]
+            return read_words(symbol.returned, decimals.returned)
+
+        return await self.nodes.first(ask)
+
     async def check_setup(self, now_ms: Callable[[], int] = clock.now_ms) -> list[str]:
         """Sentences about what is wrong with nodes or the token. Empty if all is well.
 
@@ -264,6 +299,28 @@ class TronReader:
             )
             for movement in sorted(movements, key=lambda movement: movement.log_index)
         ]
+
+
+async def _look_up(node: TronNode, txid: str) -> SeenTransaction | None:
+    record, asked = await node.record(txid), await node.transaction(txid)
+    if record is None or asked is None:
+        return None
+    is_success = record.result != FAILED and record.receipt.result in ("", SUCCESS)
+    moved = []
+    value = asked.parameter.value
+    if asked.type == TRANSFER_CONTRACT and is_success:
+        moved = [Moved(None, _read_wire(value.owner_address), _read_wire(value.to_address), value.amount)]
+    for index, log in enumerate(record.log[:MAX_MOVED]):
+        contract = _read_wire(log.address)
+        if (movement := _movement(index, log, contract)) is not None:
+            moved.append(Moved(contract, movement.sender, movement.recipient, movement.amount_units))
+    other = asked.type if asked.type not in (TRANSFER_CONTRACT, CALL_CONTRACT) else None
+    return SeenTransaction(record.blockNumber, is_success, tuple(moved), other and show_text(other))
+
+
+def _read_wire(address: str) -> bytes:
+    """The 20 bytes of an address with or without its prefix."""
+    return bytes.fromhex(address[-_ADDRESS_HEX_DIGITS:])
 
 
 def movements_of(record: TransactionRecord, token: bytes) -> list[Movement]:

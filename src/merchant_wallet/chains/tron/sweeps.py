@@ -10,7 +10,6 @@ Rules:
 """
 
 import asyncio
-import time
 from collections.abc import Sequence
 from typing import Final
 
@@ -34,7 +33,6 @@ from merchant_wallet.chains.protocol import (
     Transfer,
     Verdict,
 )
-from merchant_wallet.chains.recent import Recent
 from merchant_wallet.chains.signer import Signer
 from merchant_wallet.chains.sweeps import RESCUE, TOP_UP, ChainSweeper, Quote, Rescue, SweepTx, sign_sweep
 from merchant_wallet.chains.transport import NodeFailed, answer_of, attempt
@@ -43,7 +41,6 @@ from merchant_wallet.chains.tron.chain import TronChain
 from merchant_wallet.chains.tron.http import FAILED, Prices, TronNode
 from merchant_wallet.chains.tron.proof import TronProof
 from merchant_wallet.chains.tron.reader import OFFSET_RANGE_MS, TronReader, select_usable
-from merchant_wallet.chains.tron.token import TronToken
 from merchant_wallet.chains.tron.transactions import (
     TronTransaction,
     encode_raw,
@@ -114,9 +111,7 @@ class TronSweeper(ChainSweeper):
 
     async def foreign_balance(self, address: bytes, contract: bytes | None) -> int:
         """See `sweeps.Sweeper`. Raises ChainAway."""
-        if contract is None:
-            return await self._chain.coin_balance(address)
-        return await self._open_token(contract).shown_balance(address)
+        return await self._chain.foreign_balance(address, contract)
 
     async def quote_rescue(self, address: bytes, rescue: Rescue) -> Quote:
         """See `sweeps.Sweeper`. Raises Blocked, ChainAway."""
@@ -200,10 +195,6 @@ class TronSweeper(ChainSweeper):
             return rescued.contract, rescued.recipient, rescued.amount
         return self._rules.token, self.wallet, sweep_tx.amount
 
-    def _open_token(self, contract: bytes) -> TronToken:
-        """Another token. Nothing that it says is used twice."""
-        return TronToken(contract, self._nodes, Recent(0, time.monotonic))
-
     def _make_proof(self, rescued: Rescue) -> TronProof:
         """Judges by the logs of another token."""
         rules = msgspec.structs.replace(self._rules, token=rescued.contract or self._rules.token)
@@ -218,7 +209,7 @@ class TronSweeper(ChainSweeper):
         contract = rescue.contract
         if not await self._nodes.first(lambda node: node.has_contract(contract)):
             raise Blocked(Obstacle("token", "there is no contract at the token's address"))
-        call = await self._open_token(contract).simulate(address, rescue.recipient, rescue.amount)
+        call = await self._chain.open_token(contract).simulate(address, rescue.recipient, rescue.amount)
         if call.revert is not None:
             raise Blocked(Obstacle("token", f"the token refuses the simulated transfer: {call.revert}"))
         return call.energy * (100 + margin_percent) // 100 * prices.energy_sun

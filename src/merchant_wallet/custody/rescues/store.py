@@ -22,6 +22,9 @@ from merchant_wallet.custody.sweeps.plan import Terms
 QUERIES: Final = Queries(Path(__file__).with_name("rescues.sql"))
 _TEXTS: Final = {name: query.text.encode() for name, query in QUERIES.items()}
 
+STANDS_MS: Final = 1_800_000
+"""After so long a rescue that is under way waits for a person."""
+
 Connection = AsyncConnection[Any]
 
 

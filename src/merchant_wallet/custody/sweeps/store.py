@@ -274,7 +274,7 @@ async def sign(
         if has_nonces and nonce is None:
             nonce = await _take_nonce(connection, sweep, now_ms) if is_top_up else token_nonce
         signed = await draft.sign(nonce)
-        nonces = {"top_up_nonce": None, "token_nonce": None}
+        nonces: dict[str, int | None] = {"top_up_nonce": None, "token_nonce": None}
         nonces["top_up_nonce" if is_top_up else "token_nonce"] = nonce
         await connection.execute(_TEXTS["set_nonces"], {**_make_key_params(sweep), **nonces})
         await connection.execute(
