@@ -156,6 +156,7 @@ EXTENDED: Final = {
     "tests/processes/test_up.py::test_the_terminals": "starts of the whole service",
     "tests/reporting/test_plans.py": "large books",
     "tests/site/": "the documentation site",
+    "tests/sweeps/test_rescues_killed.py": "loops of kills",
     "tests/sweeps/test_killed.py::test_a_sweeper_killed_at_every": "loops of kills",
     "tests/test_cells_demo.py": "tools: the demonstration of cells",
     "tests/test_demo.py": "tools: the demonstration",

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 from tests.named_tron import RUN
 
-from merchant_wallet.base.addresses import derive_account
+from merchant_wallet.base.addresses import derive_account, format_address
 from merchant_wallet.base.chains import ERC20, TRC20
 from merchant_wallet.chains.evm import transactions as evm_transactions
 from merchant_wallet.chains.evm.transactions import EvmTransaction, encode_transfer_call
@@ -27,8 +27,15 @@ PLACE = Source(account=3, branch=0, index=5)
 RECIPIENT = bytes.fromhex("742d35cc6634c0532925a3b844bc454e4438f44e")
 TOKENS = {ERC20: bytes([0xE]) * 20, TRC20: bytes([0xF]) * 20}
 FEE_CAP = 10**15
+RESCUED = 10**30
+"""More than 64 bits, as of a token with 18 decimals."""
+SAFE, FOREIGN = b"owner's own address!", bytes([0xA]) * 20
+"""Where the signer's settings let rescues go, and another token."""
 RULES = SigningRules(
-    chains={ERC20: ChainLimits(TOKENS[ERC20], FEE_CAP, 31337), TRC20: ChainLimits(TOKENS[TRC20], FEE_CAP)},
+    chains={
+        ERC20: ChainLimits(TOKENS[ERC20], FEE_CAP, 31337, rescue=frozenset({SAFE})),
+        TRC20: ChainLimits(TOKENS[TRC20], FEE_CAP, rescue=frozenset({SAFE})),
+    },
     payment_limit_units=1_000 * USDT,
     hour_limit_units=2_500 * USDT,
 )
@@ -57,9 +64,11 @@ def honest(chain: str, purpose: Purpose) -> tuple[Transfer, EvmTransaction | Tro
         "cancel": (wallet, 0, "USDT"),
         "sweep": (wallet, 70 * USDT, "USDT"),
         "top_up": (deposit, 10**12, "ETH" if chain == ERC20 else "TRX"),
+        "rescue": (SAFE, RESCUED, format_address(chain, FOREIGN)),
     }[purpose]
-    transfer = Transfer(chain, word, recipient, units)
-    calls = purpose in ("payout", "sweep")
+    transfer = Transfer(chain, word, recipient, 0 if purpose == "rescue" else units)
+    token = FOREIGN if purpose == "rescue" else token
+    calls = purpose in ("payout", "sweep", "rescue")
     call = encode_transfer_call(recipient, units) if calls else b""
     if chain == ERC20:
         to, value = (token, 0) if calls else (recipient, units)
@@ -70,7 +79,7 @@ def honest(chain: str, purpose: Purpose) -> tuple[Transfer, EvmTransaction | Tro
         expiration_ms=NOW_MS + 60_000,
         timestamp_ms=NOW_MS,
         fee_limit_sun=30_000_000 if calls else 0,
-        owner=deposit if purpose == "sweep" else wallet,
+        owner=deposit if purpose in ("sweep", "rescue") else wallet,
         contract=token if calls else None,
         call_data=call,
         recipient=None if calls else recipient,
@@ -99,7 +108,7 @@ class Asking:
     def request(self) -> SigningRequest:
         """The request with these changes."""
         transfer, transaction = honest(self.chain, self.purpose)
-        source = PLACE if self.purpose in ("sweep", "top_up") else None
+        source = PLACE if self.purpose in ("sweep", "top_up", "rescue") else None
         request = SigningRequest(
             self.chain,
             self.purpose,
@@ -107,6 +116,7 @@ class Asking:
             self.payout_id,
             msgspec.structs.replace(transfer, **self.said),
             source,
+            RESCUED.to_bytes(32, "big") if self.purpose == "rescue" else b"",
         )
         return msgspec.structs.replace(request, **self.rest)
 

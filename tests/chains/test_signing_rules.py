@@ -7,7 +7,9 @@ from tests.chains.signing import (
     DEPOSITS,
     FEE_CAP,
     RECIPIENT,
+    RESCUED,
     RULES,
+    SAFE,
     TOKENS,
     USDT,
     WALLETS,
@@ -17,8 +19,8 @@ from tests.chains.signing import (
 )
 from tests.rows import each_row
 
-from merchant_wallet.base.addresses import ZERO
-from merchant_wallet.base.chains import ERC20, TRC20
+from merchant_wallet.base.addresses import ZERO, format_address
+from merchant_wallet.base.chains import COINS, ERC20, TRC20
 from merchant_wallet.chains.evm import transactions as evm_transactions
 from merchant_wallet.chains.evm.transactions import encode_transfer_call
 from merchant_wallet.chains.keys.signing_rules import ParsedRequest, read_request
@@ -31,6 +33,8 @@ HONEST: list[tuple[str, Purpose]] = [
     (ERC20, "cancel"),
     (ERC20, "sweep"),
     (ERC20, "top_up"),
+    (ERC20, "rescue"),
+    (TRC20, "rescue"),
     (TRC20, "payout"),
     (TRC20, "sweep"),
     (TRC20, "top_up"),
@@ -57,6 +61,7 @@ def test_an_honest_request_is_read(chain: str, purpose: Purpose) -> None:
         )
 
 
+TOKEN_TEXTS = {chain: format_address(chain, token) for chain, token in TOKENS.items()}
 LIES: list[tuple[str, Purpose, dict[str, Any], str]] = [
     (ERC20, "payout", {"made": {"chain_id": 1}}, "the bytes are for chain 1"),
     (ERC20, "payout", {"made": {"to": OTHER}}, "another contract"),
@@ -85,6 +90,27 @@ LIES: list[tuple[str, Purpose, dict[str, Any], str]] = [
     (ERC20, "top_up", {"made": {"call_data": b"\1"}}, "other coins"),
     (ERC20, "top_up", {"made": {"value": FEE_CAP + 1}, "said": {"amount_units": FEE_CAP + 1}}, "more coin"),
     (ERC20, "top_up", {"said": {"token": "USDT"}}, "not what a top_up moves"),
+    *[
+        row
+        for chain in (ERC20, TRC20)
+        for row in (
+            (chain, "rescue", {"made": {"call_data": encode_transfer_call(OTHER, RESCUED)}}, "or elsewhere"),
+            (chain, "rescue", {"made": {"call_data": encode_transfer_call(SAFE, 1)}}, "another amount"),
+            (chain, "rescue", {"said": {"recipient": OTHER}}, "no rescue address of this signer"),
+            (chain, "rescue", {"said": {"recipient": WALLETS[chain]}}, "no rescue address of this signer"),
+            (chain, "rescue", {"said": {"token": "USDT"}}, "names its token by the contract's address"),
+            (chain, "rescue", {"said": {"token": TOKEN_TEXTS[chain]}}, "the token of the settings"),
+            (chain, "rescue", {"rest": {"base_units": b""}}, "not an amount"),
+            (chain, "rescue", {"rest": {"base_units": bytes(32)}}, "not an amount"),
+            (chain, "rescue", {"said": {"token": COINS[chain]}}, "other coins"),
+        )
+    ],
+    (ERC20, "rescue", {"made": {"to": TOKENS[ERC20]}}, "another contract"),
+    (ERC20, "rescue", {"made": {"value": 1}}, "coins are sent along"),
+    (ERC20, "rescue", {"made": {"max_fee": FEE_CAP}}, "fee cap"),
+    (TRC20, "rescue", {"made": {"contract": TOKENS[TRC20]}}, "another contract"),
+    (TRC20, "rescue", {"made": {"owner": WALLETS[TRC20]}}, "another address"),
+    (TRC20, "rescue", {"made": {"fee_limit_sun": FEE_CAP + 1}}, "fee cap"),
     (TRC20, "payout", {"made": {"owner": OTHER}}, "another address"),
     (TRC20, "payout", {"made": {"owner": DEPOSITS[TRC20]}}, "another address"),
     (TRC20, "payout", {"made": {"contract": OTHER}}, "another contract"),
@@ -140,10 +166,26 @@ def test_a_purpose_goes_only_where_it_may(chain: str, purpose: Purpose) -> None:
                 read(Asking(chain, purpose, rest={"purpose": other[1]}))
 
 
-@pytest.mark.parametrize("purpose", ["sweep", "top_up"])
+@pytest.mark.parametrize("purpose", ["sweep", "top_up", "rescue"])
 def test_a_deposit_address_is_named_by_its_source(purpose: Purpose) -> None:
     with pytest.raises(SigningRefused, match="another source"):
         read(Asking(ERC20, purpose, rest={"source": None}))
+
+
+@each_row("chain", [ERC20, TRC20])
+def test_a_rescue_of_coin_sends_exactly_that_and_only_there(chain: str) -> None:
+    five = {"base_units": (5).to_bytes(32, "big")}
+
+    def ask(recipient: bytes, amount: int) -> ParsedRequest:
+        made = {"to": recipient, "value": amount}
+        if chain == TRC20:
+            made = {"contract": None, "recipient": recipient, "amount_sun": amount, "fee_limit_sun": 0}
+        return read(Asking(chain, "rescue", 1, made | {"call_data": b""}, {"token": COINS[chain]}, five))
+
+    assert ask(SAFE, 5).digest
+    for recipient, amount in ((OTHER, 5), (SAFE, 6)):
+        with pytest.raises(SigningRefused, match="other coins"):
+            ask(recipient, amount)
 
 
 def test_tron_has_no_cancel_transaction() -> None:

@@ -45,16 +45,18 @@ SOURCE: Final = "127.0.0.1"
 READERS: Final = frozenset({"web/own_audit.py", "reporting/platform_status.py", "audit/records.py"})
 """Files that name acts to read their entries."""
 MORE: Final = (
-    *("cold.sign", "sweep.run", "merchant.keep_copy", "wallet.take"),
+    *("cold.sign", "sweep.run", "merchant.keep_copy", "wallet.take", "rescue.transfer"),
     # Only the console asks a worker for these. At the terminal the same changes nothing.
-    *("sweep.plan", "reconcile.run"),
+    *("sweep.plan", "reconcile.run", "rescue.look"),
 )
 """Acts with more doors that a day has no cheap way to.
 
 Each door calls the same function. A worker and the terminal share the one that describes a run (0124).
 """
-NO_DAY: Final = frozenset({"merchant.keep_copy"})
-"""What two people do only after a rollback, when no day goes on (see `tests/cli/test_proposals.py`)."""
+NO_DAY: Final = frozenset({"merchant.keep_copy", "rescue.transfer"})
+"""What two people do only after a rollback, when no day goes on (`tests/cli/test_proposals.py`), or not in a
+sandbox (`tests/console/test_rescues.py`).
+"""
 ONE_DOOR: Final = {
     "cli": "archive.remove archive.restore archive.sign archive.write backup.created book.credit book.debit"
     " cell.add cell.drain cell.follow cell.move.begin cell.move.drop_old cell.move.switch cell.move.take_back"

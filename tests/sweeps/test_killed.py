@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from devnet.evm_node import Token
+from devnet.fake_tron import selector_of
 from tests.chains.evm_scene import HELD, WALLET, EvmScene, open_scene
 from tests.chains.tron_scene import WALLET_UNITS, TronScene
 from tests.evm_nodes import use_geth
@@ -19,6 +21,7 @@ from tests.sweeps.killable_sweeper import open_real
 from tests.sweeps.sweep_scene import USDT, SweepScene
 
 from merchant_wallet.base.chains import ERC20, TRC20
+from merchant_wallet.chains.evm.transactions import encode_transfer_call
 from merchant_wallet.custody.sweeps import store
 
 if TYPE_CHECKING:
@@ -40,6 +43,10 @@ class SweptChain:
     held_by_wallet: Callable[[], int]
     give: Callable[[bytes, int], object]
     first_held: int
+    give_other: Callable[[bytes, int], bytes]
+    """Another token, of which an address gets an amount. Its contract."""
+    other_balance: Callable[[bytes, bytes], int]
+    """What an address holds of a contract's token."""
 
 
 @pytest.fixture(params=[ERC20, TRC20, pytest.param(GETH, marks=pytest.mark.extended)])
@@ -58,13 +65,40 @@ def swept(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[SweptChain
 def sweep_evm(evm: EvmScene, file: Path) -> SweptChain:
     where = {"chain": ERC20, "urls": [evm.node.url], "token": evm.token.address.hex()}
     file.write_text(json.dumps(where))
-    return SweptChain(ERC20, file, evm.settle, lambda: evm.token.balance(WALLET), evm.token.give, HELD)
+    others: dict[bytes, Token] = {}
+
+    def give_other(address: bytes, units: int) -> bytes:
+        other = evm.node.deploy()
+        other.give(address, units)
+        others[other.address] = other
+        return other.address
+
+    return SweptChain(
+        ERC20,
+        file,
+        evm.settle,
+        lambda: evm.token.balance(WALLET),
+        evm.token.give,
+        HELD,
+        give_other,
+        lambda contract, address: others[contract].balance(address),
+    )
 
 
 def sweep_tron(tron: TronScene, file: Path) -> SweptChain:
     network = tron.network
     where = {"chain": TRC20, "urls": network.urls, "token": network.token.hex()}
     file.write_text(json.dumps(where | {"chain_id": tron.rules.chain_id}))
+
+    def give_other(address: bytes, units: int) -> bytes:
+        other = network.deploy()
+        network.fake.operate(network.owner, other, encode_transfer_call(address, units))
+        return other
+
+    def other_balance(contract: bytes, address: bytes) -> int:
+        call_data = selector_of("balanceOf(address)") + address.rjust(32, b"\0")
+        return int.from_bytes(network.fake.evm.call(network.owner, contract, call_data, "latest"), "big")
+
     return SweptChain(
         TRC20,
         file,
@@ -73,6 +107,8 @@ def sweep_tron(tron: TronScene, file: Path) -> SweptChain:
         lambda: network.balance(tron.wallet),
         lambda address, units: network.fund(address, units=units),
         WALLET_UNITS,
+        give_other,
+        other_balance,
     )
 
 

@@ -1,4 +1,4 @@
-"""`doctor`: whether limits of cold money, cold wallets and the signer's settings fit together. And rescues."""
+"""`doctor`: whether limits of cold money, cold wallets and the signer's settings fit; and rescues."""
 
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any, Final, NamedTuple

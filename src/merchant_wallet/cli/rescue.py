@@ -35,9 +35,9 @@ COLUMNS: Final = (
 )
 SEEN_COLUMNS: Final = ("chainType", "state", "sentence")
 NOWHERE: Final = (
-    "No chain of the settings has it. A deposit address of an EVM chain is the same on every EVM chain, with the "
-    "same key: whoever has the seed can take it from there. TRON addresses have other keys. Ask the sender for "
-    "the chain; the docs say what can be done."
+    "No chain of the settings has it. An EVM address is the same on every EVM chain, with the same key: "
+    "whoever has the seed can move what lies there. A TRON address has another key. Ask the sender for the "
+    "chain; docs/chains.md says what can be done."
 )
 
 
@@ -82,7 +82,7 @@ def propose_rescue(
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Propose to move another token, or coin, from a deposit address. It begins when another person accepts it.
+    """Propose to move another token, or coin, from a deposit address. Another person must accept it.
 
     The signer must know where it goes: name the address in its WALLET_CHAIN_RESCUE_ADDRESSES, or use a cold
     wallet. Gas is sent from the hot wallet first. It counts as a cost of the network.

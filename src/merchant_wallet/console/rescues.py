@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Final
 
-from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from merchant_wallet.approvals.acts import asked, kinds
@@ -81,7 +80,8 @@ async def propose(request: ConsoleRequest, conn: Connection) -> Response:
     chain, form = request.form.text("chain"), request.form
     settings = request.context.settings
     if chain not in settings.shown_chains:
-        raise HTTPException(404)
+        state = FormState(form.kept(), {}, request.translate(REFUSALS[RescueRefusal.NOT_AN_ADDRESS]))
+        return await _show(request, conn, state)
     typed = (form.text("address"), form.text("token"), form.text("amount"), form.text("to"))
     try:
         address, after = await two_person_changes.describe(

@@ -1,4 +1,4 @@
-"""Cold money and rescues that wait for a person, as items of the inbox: limits that are crossed, transfers."""
+"""Cold money and rescues that wait for a person, as items of the inbox: crossed limits, transfers."""
 
 from typing import Final
 

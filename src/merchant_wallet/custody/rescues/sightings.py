@@ -13,6 +13,7 @@ from typing import Any, Final, Literal, Protocol
 
 from merchant_wallet.base.addresses import format_address, parse_wallet_address
 from merchant_wallet.base.chains import CHAINS, COINS, Family, is_evm
+from merchant_wallet.base.setting_types import show_coins
 from merchant_wallet.chains.foreign import Moved, SeenTransaction, TokenWords
 from merchant_wallet.chains.protocol import Block, ChainAway, ChainDisagrees
 from merchant_wallet.chains.transport import NodeFailed, NodeRefused
@@ -120,7 +121,7 @@ class Sightings:
             "isCoin": moved.contract is None,
             "isOurToken": is_ours,
             "units": str(moved.amount),
-            "amount": format_amount(moved.amount, words.decimals),
+            "amount": _show_amount(moved.amount, words.decimals),
             "from": format_address(chain, moved.sender) if moved.sender else None,
             "to": format_address(chain, moved.recipient),
             **await self._name(moved.recipient),
@@ -157,12 +158,11 @@ def _read(text: str) -> tuple[str, tuple[Family, bytes] | None]:
         raise NotAsked("That is neither the hash of a transaction nor an address.") from None
 
 
-def format_amount(amount: int, decimals: int | None) -> str | None:
-    """A plain decimal. None if nobody says how many decimals there are. Pure."""
-    if decimals is None:
-        return None
-    whole, rest = divmod(amount, 10**decimals)
-    return f"{whole}.{rest:0{decimals}d}".rstrip("0").rstrip(".") if decimals else str(whole)
+def _show_amount(amount: int, decimals: int | None) -> str | None:
+    """A plain decimal. None if nobody says how many decimals there are."""
+    if not decimals:
+        return None if decimals is None else str(amount)
+    return show_coins(decimals)(amount)
 
 
 def describe_moved(one: Mapping[str, Any]) -> str:

@@ -131,7 +131,7 @@ async def describe(
         "merchantId": account.merchant_id,
         **({} if owner is None else {"extUserId": owner.ext_user_id}),
         "keyPath": "/".join(map(str, (source.account, source.branch, source.index))),
-        "token": COINS[chain] if contract is None else format_address(chain, contract),
+        "asset": COINS[chain] if contract is None else format_address(chain, contract),
         "amount": _parse_amount(wanted.amount),
         "to": format_address(chain, recipient),
     }
@@ -152,7 +152,7 @@ async def begin(
     before, after = facts
     chain = str(after["chain"])
     address, recipient = (parse_address(chain, str(after[name])) for name in ("address", "to"))
-    contract = None if after["token"] == COINS[chain] else parse_address(chain, str(after["token"]))
+    contract = None if after["asset"] == COINS[chain] else parse_address(chain, str(after["asset"]))
     account, branch, index = map(int, str(after["keyPath"]).split("/"))
     async with conn.transaction():
         await read_before(conn, chain, address)
