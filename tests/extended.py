@@ -107,6 +107,7 @@ EXTENDED: Final = {
     "tests/handover/": "proxies, restarts under load",
     "tests/journeys/test_bep20.py::test_a_withdrawal_is_paid": "a chain of the family that ERC20 shows",
     "tests/journeys/test_failover.py": "a standby",
+    "tests/journeys/test_pooler.py": "PgBouncer",
     "tests/journeys/test_prometheus.py": "Prometheus",
     "tests/journeys/test_sandbox_control.py::test_a_stream_has": "waits for a heartbeat",
     "tests/journeys/test_sandbox_values.py::test_a_late": "waits for turns of the workers",

@@ -2,33 +2,17 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tests.cells.layout import Layout, far_cluster
 from tests.clusters import Cluster
 from tests.conftest import SharedPostgres
 from tests.journeys.conftest import Platform, Shop, running
-from tests.journeys.orders import credit, debit, exchange, quote, withdrawal
+from tests.journeys.every_operation import DEBIT, call_each, open_account
+from tests.journeys.orders import debit
 from tests.waits import wait_until
 
 from merchant_wallet.base.cells import DEFAULT_CELL_ID
-
-DIFFERING = [
-    "address",
-    "createTime",
-    "evmAddress",
-    "merchantId",
-    "orderId",
-    "sign",
-    "transactionId",
-    "tronAddress",
-    "txnTime",
-    "url",
-    "userId",
-]
-"""Fields of answers that are different for each merchant."""
-DEBIT, CREDIT = "transferFromUserToMerchant", "transferFromMerchantToUser"
 
 
 @pytest.fixture
@@ -39,11 +23,7 @@ def cells(database_url: str) -> Iterator[tuple[Layout, Cluster]]:
 
 def open_shop(platform: Platform, layout: Layout, *, away: bool) -> Shop:
     """A merchant with 1000 KFB whose user alice has 500, in one of the cells."""
-    shop = platform.open_merchant(cell_id=layout.far_id if away else DEFAULT_CELL_ID)
-    shop.fund("KFB", "1000")
-    answer = shop.client.do("getMerchantCustomer", extUserId="alice")
-    shop.client.do(CREDIT, **credit("opening", answer["address"], "500"))
-    return shop
+    return open_account(platform.open_merchant(cell_id=layout.far_id if away else DEFAULT_CELL_ID))
 
 
 def pay(shop: Shop) -> str:
@@ -52,37 +32,13 @@ def pay(shop: Shop) -> str:
     return shop.balances()[1]
 
 
-def _call_each(shop: Shop) -> dict[str, Any]:
-    """Every operation, and some refusals. What differs from merchant to merchant is left out."""
-    client = shop.client
-    alice = client.do("getMerchantCustomer", extUserId="alice")
-    answers = {
-        "customer": alice,
-        "credit": client.do(CREDIT, **credit("c1", alice["address"], "100")),
-        "credit again": client.do(CREDIT, **credit("c1", alice["address"], "100")),
-        "debit": client.do(DEBIT, **debit("d1", "30")),
-        "too large a debit": client.call(DEBIT, **debit("d2", "5000")),
-        "exchange": client.do("exchange", **exchange("50", "KFB", "USDT")),
-        "quote": client.do("getWithdrawFee", **quote("3")),
-        "order": (order := client.do("createMerchantWithdrawOrder", **withdrawal("w1", "3"))),
-        "query": client.do("queryOrder", orderId=order["orderId"], mcOrderId="w1"),
-        "unknown order": client.call("queryOrder", orderId="7", mcOrderId="w7"),
-        "new customer": client.do("getMerchantCustomer", extUserId="bob"),
-        "balances": client.do("getMerchantBalance"),
-    }
-    return {
-        name: (answer.code, {key: of for key, of in (answer.data or {}).items() if key not in DIFFERING})
-        for name, answer in answers.items()
-    }
-
-
 def test_every_operation_answers_the_same_in_both_cells(layout: Layout, tmp_path: Path) -> None:
     with running(layout.url, tmp_path) as platform:
         near, away = (open_shop(platform, layout, away=away) for away in (False, True))
         with layout.both() as (home, _):
             home.execute("insert into far.rate select * from rate")
-        answers = _call_each(near)
-        assert _call_each(away) == answers
+        answers = call_each(near)
+        assert call_each(away) == answers
         assert answers["balances"][1]["usdtBalance"] == "4"
         assert layout.list_merchants() == ([near.merchant_id], [away.merchant_id])
 

@@ -253,6 +253,12 @@ TOOLS: Final = (
         LocalPackages(("pgbackrest",), {"pgbackrest": "usr/bin/pgbackrest"}),
         probe=("version",),
     ),
+    # Its package registers a service.
+    Tool(
+        "pgbouncer",
+        "connection poolers",
+        LocalPackages(("pgbouncer",), {"pgbouncer": "usr/sbin/pgbouncer"}),
+    ),
     Tool("etcd", "the failover drill", LocalPackages(("etcd-server",), {"etcd": "usr/bin/etcd"})),
     Tool(
         "patroni",

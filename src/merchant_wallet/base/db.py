@@ -20,11 +20,13 @@ from typing import Any, ClassVar, Final
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
-from psycopg.pq import TransactionStatus
+from psycopg.pq import Ping, TransactionStatus
 from psycopg.pq.abc import PGconn
 
+from merchant_wallet.base import sqlstates
 from merchant_wallet.base.errors import TransientError
-from merchant_wallet.base.sqlstates import READ_ONLY, is_away, is_transient
+from merchant_wallet.base.session_settings import set_all
+from merchant_wallet.base.sqlstates import READ_ONLY, Explanation, is_away, is_transient
 
 APPLICATION_NAME = "merchant-wallet"
 CONNECT_TIMEOUT_S = 10
@@ -38,8 +40,6 @@ DEFAULTS: Final[dict[str, Any]] = {
 """How every connection is opened, unless the URL says otherwise."""
 HOME_SCHEMA: Final = "public"
 """The schema of the platform's tables."""
-SESSION = "set synchronous_commit = on; set idle_in_transaction_session_timeout = '60s'"
-"""Commits are synced to disk whatever the default is, and no idle transaction holds a lock for long."""
 
 _IDENTITY: Final = ("user", "password", "passfile", "sslcert", "sslkey", "sslpassword")
 """The parameters of a URL that say who connects."""
@@ -72,6 +72,30 @@ def is_transient_error(error: BaseException) -> bool:
     if isinstance(error, psycopg.Error):
         return is_database_away(error) or is_transient(error.sqlstate or "")
     return isinstance(error, TransientError | TimeoutError)
+
+
+def explain_error(error: psycopg.Error) -> Explanation | None:
+    """What an error of the connection, of rights, resources or the server means. None for a fault of ours.
+
+    `what` ends with the server's own words. It may ask the server whether it is there.
+    """
+    said = " ".join((error.diag.message_primary or str(error)).split())
+    if error.sqlstate is None:
+        if not isinstance(error, psycopg.OperationalError):
+            return None
+        what = "The database refuses this session" if was_reached(error) else "The database can't be reached"
+        return Explanation(f"{what}: {said}", "")
+    found = sqlstates.explain(error.sqlstate)
+    return found and Explanation(f"{found.what}: {said.rstrip('.')}", found.advice)
+
+
+def was_reached(error: psycopg.Error) -> bool:
+    """Whether a server that accepts connections is where a connection failed. It asks the server."""
+    if error.pgconn is None:
+        return False
+    given = {option.keyword: option.val for option in error.pgconn.info}
+    place = {key.decode(): of.decode() for key in (b"host", b"hostaddr", b"port") if (of := given.get(key))}
+    return psycopg.pq.PGconn.ping(make_conninfo("", **place, connect_timeout=2).encode()) == Ping.OK
 
 
 class ReadOnlyErrors:
@@ -169,10 +193,28 @@ def complete_conninfo(
     """
     usual = {**DEFAULTS, "connect_timeout": connect_timeout_s}
     own = conninfo_to_dict(url)
-    schemas = _SEARCH_PATH.findall(str(own.get("options") or ""))
+    schema = _find_schema(own)
     # Compared and hashed texts are UTF-8, whatever the default of the server or the environment is.
-    forced = {"application_name": name_session(name, *schemas[-1:]), "client_encoding": "utf8"}
+    forced = {"application_name": name_session(name, schema or HOME_SCHEMA), "client_encoding": "utf8"}
     return make_conninfo("", **{**usual, **own, **forced})
+
+
+def _find_schema(parameters: Mapping[str, Any]) -> str | None:
+    """The schema that a connection works in; None if its user has set a search path that is not ours."""
+    options = str(parameters.get("options") or "")
+    schemas = _SEARCH_PATH.findall(options)
+    if schemas:
+        return str(schemas[-1])
+    return None if "search_path" in options else HOME_SCHEMA
+
+
+@lru_cache(maxsize=1024)
+def begin_session(conninfo: str, server_version: int) -> bytes:
+    """The statements that begin each session: nothing depends on the defaults of server, database or role.
+
+    `server_version` is libpq's number.
+    """
+    return set_all(_find_schema(conninfo_to_dict(conninfo)), server_version).encode()
 
 
 def name_session(name: str, schema: str = HOME_SCHEMA) -> str:
@@ -236,9 +278,10 @@ def names_user(url: str) -> bool:
 
 async def connect(url: str, name: str = APPLICATION_NAME) -> psycopg.AsyncConnection:
     """An asynchronous connection that commits by itself. Raises `psycopg.OperationalError`."""
-    connection = await Connection.connect(complete_conninfo(url, name), autocommit=True)
+    conninfo = complete_conninfo(url, name)
+    connection = await Connection.connect(conninfo, autocommit=True)
     try:
-        await connection.execute(SESSION)
+        await connection.execute(begin_session(conninfo, connection.info.server_version))
     except BaseException:
         # Nobody else can close it, for example after a cancellation.
         await connection.close()
@@ -248,8 +291,9 @@ async def connect(url: str, name: str = APPLICATION_NAME) -> psycopg.AsyncConnec
 
 def connect_sync(url: str) -> psycopg.Connection:
     """The same for commands and tests without an event loop."""
-    connection = psycopg.connect(complete_conninfo(url), autocommit=True)
-    connection.execute(SESSION)
+    conninfo = complete_conninfo(url)
+    connection = psycopg.connect(conninfo, autocommit=True)
+    connection.execute(begin_session(conninfo, connection.info.server_version))
     return connection
 
 

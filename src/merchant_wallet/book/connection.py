@@ -26,9 +26,8 @@ StatementCall = tuple[bytes, Sequence[bytes | None]]
 # A plan that was made while a table was empty must not scan the table after it has grown. Every statement of
 # a batch has an index to use, and a scan is never better.
 SESSION = """
-set synchronous_commit = on; set jit = off;
 set lock_timeout = '10s'; set statement_timeout = '20s'; set idle_in_transaction_session_timeout = '30s';
-set plan_cache_mode = force_generic_plan;
+set jit = off; set plan_cache_mode = force_generic_plan; set enable_indexscan = on; set enable_nestloop = on;
 set enable_seqscan = off; set enable_hashjoin = off; set enable_mergejoin = off; set enable_memoize = off;
 set enable_material = off;
 """
@@ -96,7 +95,8 @@ class PipelineConnection:
         session: str = "",
         check: Callable[[AsyncConnection[Any]], Awaitable[None]] | None = None,
     ) -> "PipelineConnection":
-        """Connect and prepare the statements, text by name. `session` overrides settings of `SESSION`.
+        """Connect and prepare the statements, text by name. `session` overrides settings of `SESSION`,
+        which come after those of every session.
 
         `check` looks at the new connection first. Raises ConnectionLost, and what `check` raises.
         """
@@ -109,9 +109,9 @@ class PipelineConnection:
         try:
             # psycopg itself waits here. The alarm of `_with_deadline` would not wake it.
             async with asyncio.timeout(timeout_s):
-                await connection._with_deadline(
-                    connection._begin({**statements, **_CONTROL}, SESSION + session, check)
-                )
+                settings = db.begin_session(conninfo, psycopg_connection.info.server_version)
+                begun = settings + (SESSION + session).encode()
+                await connection._with_deadline(connection._begin({**statements, **_CONTROL}, begun, check))
         except BaseException as error:
             await connection.close()
             if isinstance(error, TimeoutError):
@@ -122,10 +122,10 @@ class PipelineConnection:
     async def _begin(
         self,
         statements: Mapping[bytes, bytes],
-        session: str,
+        session: bytes,
         check: Callable[[AsyncConnection[Any]], Awaitable[None]] | None,
     ) -> None:
-        await self._psycopg_connection.execute(session.encode())
+        await self._psycopg_connection.execute(session)
         if check is not None:
             await check(self._psycopg_connection)
         self._pgconn.nonblocking = 1

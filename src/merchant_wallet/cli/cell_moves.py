@@ -7,7 +7,7 @@ import typer
 
 from merchant_wallet.base.config import has_master_key
 from merchant_wallet.cli import terminal
-from merchant_wallet.cli.failures import CANNOT_RUN, Failure
+from merchant_wallet.cli.failures import CANNOT_RUN, Failure, describe_database_error
 from merchant_wallet.cli.options import DataOption, JsonOption
 from merchant_wallet.cli.session import SOURCE, Session, find_actor, run
 
@@ -160,7 +160,7 @@ async def _with_mover(
         raise Failure(str(refused)) from None
     except psycopg.OperationalError as error:
         raise Failure(
-            f"A server can't be reached: {' '.join(str(error).split())}. What was done stays done: run the"
+            f"{describe_database_error(error)}. What was done stays done: run the"
             " same command again. If that server is gone for good, --undo --gone or --drop-old --gone ends"
             " the move.",
             CANNOT_RUN,

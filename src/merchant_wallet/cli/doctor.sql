@@ -23,6 +23,13 @@ select r.rolname, s.side, has_table_privilege(r.oid, 'entry', 'update, delete, t
 select name, setting from pg_settings
  where name in ('fsync', 'full_page_writes', 'data_checksums', 'synchronous_standby_names');
 
+-- name: list_session_defaults
+-- What the administrator sets for each session here: for all roles, or for one.
+select distinct split_part(setting, '=', 1), substr(setting, strpos(setting, '=') + 1)
+  from pg_db_role_setting, unnest(setconfig) setting
+ where setdatabase in (0, (select oid from pg_database where datname = current_database()))
+ order by 1, 2;
+
 -- name: read_texts
 -- How the database stores texts, and in which order it sorts them. ICU has orders of its own.
 select pg_encoding_to_char(encoding), case datlocprovider when 'i' then 'ICU' else datcollate end

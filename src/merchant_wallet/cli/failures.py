@@ -4,7 +4,10 @@ Rules: status 1 is a refusal. Status 2 means that nothing could be asked: wrong 
 usage.
 """
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    import psycopg
 
 REFUSED: Final = 1
 CANNOT_RUN: Final = 2
@@ -38,12 +41,20 @@ def explain(error: Exception) -> Failure | None:
     return _explain_database(error) or _explain_setup(error) or _explain_refusal(error)
 
 
+def describe_database_error(error: "psycopg.Error") -> str:
+    """What an error of the database means, with the server's own words, without the final full stop."""
+    from merchant_wallet.base.db import explain_error
+
+    found = explain_error(error)
+    return found.what if found else " ".join(str(error).split())
+
+
 def _explain_database(error: Exception) -> Failure | None:
     # Imported only after an error: a command that works does not need them.
     import psycopg
 
     from merchant_wallet.base.cells import CellClosed
-    from merchant_wallet.base.db import DatabaseReadOnly
+    from merchant_wallet.base.db import DatabaseReadOnly, explain_error
     from merchant_wallet.book.errors import CommandFailed, CommitUnknown, Unavailable
     from merchant_wallet.reporting.cells import BooksMoving
 
@@ -57,14 +68,8 @@ def _explain_database(error: Exception) -> Failure | None:
         )
     if isinstance(error, DatabaseReadOnly):
         return Failure(f"The database takes no writes now, nothing was done: {error}.", CANNOT_RUN)
-    if isinstance(error, psycopg.errors.InsufficientPrivilege):
-        said = error.diag.message_primary or "permission denied"
-        return Failure(
-            f"The database role may not do this: {said}. Give the URL of the role that owns the tables.",
-            CANNOT_RUN,
-        )
-    if isinstance(error, psycopg.OperationalError):
-        return Failure(f"The database can't be reached: {' '.join(str(error).split())}", CANNOT_RUN)
+    if isinstance(error, psycopg.Error) and (found := explain_error(error)):
+        return Failure(f"{found.what}. {found.advice}".strip(), CANNOT_RUN)
     if isinstance(error, CommitUnknown):
         return Failure(
             f"It is not known whether this was done: {error}. "

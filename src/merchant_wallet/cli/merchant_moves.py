@@ -7,7 +7,7 @@ import typer
 
 from merchant_wallet.cli import terminal
 from merchant_wallet.cli.cell_moves import INTERRUPTED, find_checkpoints
-from merchant_wallet.cli.failures import CANNOT_RUN, Failure
+from merchant_wallet.cli.failures import CANNOT_RUN, Failure, describe_database_error
 from merchant_wallet.cli.options import DataOption, JsonOption, MerchantArgument
 from merchant_wallet.cli.session import SOURCE, Session, find_actor, run
 
@@ -144,8 +144,7 @@ async def _with_mover(
         raise Failure(str(refused)) from None
     except psycopg.OperationalError as error:
         raise Failure(
-            f"A cell can't be reached: {' '.join(str(error).split())}. What was done stays done: run the same"
-            " command again.",
+            f"{describe_database_error(error)}. What was done stays done: run the same command again.",
             CANNOT_RUN,
         ) from error
     finally:

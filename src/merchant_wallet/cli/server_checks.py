@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from merchant_wallet.base.connection_limits import COMMANDS, SERVE_CONNECTIONS, WORK_CONNECTIONS
+from merchant_wallet.base.session_settings import is_replaced
 from merchant_wallet.base.settings import Settings
 from merchant_wallet.base.version import read_version
 from merchant_wallet.cli.findings import Finding, fetch
@@ -48,6 +49,7 @@ async def check_server(conn: Any, settings: Settings) -> AsyncIterator[Finding]:
     yield judge_tls(conn.info.host, conn.pgconn.ssl_in_use, mode, is_live=not settings.sandbox)
     (encoding, order) = (await fetch(conn, "read_texts"))[0]
     yield judge_texts(encoding, order)
+    yield judge_session_defaults(await fetch(conn, "list_session_defaults"))
     told = dict(await fetch(conn, "list_server_settings"))
     yield judge_durability(told, is_live=not settings.sandbox)
     standbys = [Standby(*row) for row in await fetch(conn, "list_standbys")]
@@ -97,6 +99,16 @@ def judge_texts(encoding: str, order: str) -> Finding:
         return Finding("texts", f"{text}: a name in another script fails with 50000", advice)
     hint = "create new databases with `lc_collate 'C'`: a search for a beginning may find less here"
     return Finding("texts", text, hint=None if order in BYTE_ORDERS else hint)
+
+
+def judge_session_defaults(defaults: Iterable[tuple[str, str]]) -> Finding:
+    """Say which defaults of the database and its roles are replaced in our sessions. Not a fault."""
+    replaced = [f"{name} = {value}" for name, value in defaults if is_replaced(name)]
+    if not replaced:
+        return Finding("session settings", "no default of the database or of a role is replaced")
+    return Finding(
+        "session settings", f"this program's sessions have values of their own for {', '.join(replaced)}"
+    )
 
 
 def judge_durability(told: Mapping[str, str], *, is_live: bool) -> Finding:

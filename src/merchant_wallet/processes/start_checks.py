@@ -4,7 +4,8 @@ Rules:
 - If the database can't be reached, the start waits and logs a line every few seconds. A stop ends the wait.
 - If the server refuses (password, unknown database, too many connections), the start waits, too. The line is
   then an error, because most of these need a person.
-- A schema that this program does not know ends the start. So does a wrong master key.
+- A schema that this program does not know ends the start. So do a wrong master key, and a connection pooler
+  that gives one session to several clients.
 """
 
 import asyncio
@@ -13,10 +14,10 @@ from typing import Final
 
 import psycopg
 import structlog
-from psycopg.pq import PGconn, Ping
 
 from merchant_wallet.base import db
 from merchant_wallet.base.clock import now_ms
+from merchant_wallet.base.poolers import refuse_shared_sessions
 from merchant_wallet.base.settings import Settings
 from merchant_wallet.book.nonce_partitions import open_nonce_days
 from merchant_wallet.book.state import DAY_MS
@@ -40,6 +41,7 @@ async def prepare(
     url, tries = db.for_writing(url), 0
     while not stop.is_set():
         try:
+            await refuse_shared_sessions(url)
             async with await db.connect(url) as connection:
                 await require_schema(connection)
             await prepare_master_key(settings, url)
@@ -49,23 +51,18 @@ async def prepare(
             if not db.is_database_away(error):
                 raise
             if tries % LOG_EVERY == 0:
-                await _log_error(url, error)
+                await _log_error(error)
             tries += 1
         await _wait(stop)
     return None
 
 
-async def _log_error(url: str, error: psycopg.Error) -> None:
+async def _log_error(error: psycopg.Error) -> None:
     reason = " ".join(str(error).split())
-    if error.sqlstate is None and await asyncio.to_thread(_answers, url):
+    if error.sqlstate is None and await asyncio.to_thread(db.was_reached, error):
         log.error("the database refuses this service; trying again", reason=reason)
     else:
         log.warning("the database is not there yet; waiting for it", reason=reason)
-
-
-def _answers(url: str) -> bool:
-    """Whether a server is there that accepts connections."""
-    return PGconn.ping(db.complete_conninfo(url).encode()) == Ping.OK
 
 
 async def _wait(stop: asyncio.Event) -> None:

@@ -1,0 +1,111 @@
+"""The service behind PgBouncer: session mode works, the other modes are refused before anything is set."""
+
+import asyncio
+import os
+import pwd
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from urllib.parse import quote
+
+import psycopg
+import pytest
+from tests.clusters import Cluster, lone_cluster
+from tests.folders import make_folder
+from tests.journeys.conftest import running
+from tests.journeys.every_operation import call_each, open_account
+from tests.ports import find_port
+from tests.tools import require_tool
+from tests.waits import wait_until
+
+from merchant_wallet.base.config import ConfigError
+from merchant_wallet.base.poolers import refuse_shared_sessions
+from merchant_wallet.postgres import WEB_ROLE, WORKER_ROLE
+from merchant_wallet.postgres.grants import Side, grant
+from merchant_wallet.postgres.migrate import migrate
+
+USERS = ("postgres", WEB_ROLE, WORKER_ROLE)
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    with lone_cluster() as made:
+        made.execute("create database wallet encoding 'UTF8' template template0")
+        migrate(made.url("wallet"), lambda _: None)
+        for role in (WEB_ROLE, WORKER_ROLE):
+            made.execute(f"create role {role} login")
+        grant(made.url("wallet"), {Side.WEB: WEB_ROLE, Side.WORKER: WORKER_ROLE})
+        yield made
+
+
+@contextmanager
+def pooling(cluster: Cluster, mode: str) -> Iterator[str]:
+    """PgBouncer in front of the cluster. Yields the URL through it."""
+    program = require_tool("pgbouncer")
+    # It refuses to run as root. The server's user is good enough.
+    account = cluster.programs.account
+    folder, port = make_folder("wallet-pooler-"), find_port()
+    (folder / "users").write_text("".join(f'"{user}" ""\n' for user in USERS))
+    (folder / "pgbouncer.ini").write_text(
+        f"""[databases]
+wallet = host={cluster.sockets}
+[pgbouncer]
+pool_mode = {mode}
+auth_type = trust
+auth_file = {folder}/users
+listen_addr =
+listen_port = {port}
+unix_socket_dir = {folder}
+default_pool_size = 40
+"""
+    )
+    for path in (folder, *folder.iterdir()):
+        if account:
+            os.chown(path, account.uid, account.gid)
+    user = [f"--user={pwd.getpwuid(account.uid).pw_name}"] if account else []
+    with (folder / "log").open("wb") as log:
+        process = subprocess.Popen([program, *user, folder / "pgbouncer.ini"], stdout=log, stderr=log)
+        try:
+            wait_until(lambda: (folder / f".s.PGSQL.{port}").exists(), (folder / "log").read_text)
+            yield f"postgresql://postgres@/wallet?host={quote(str(folder), safe='')}&port={port}"
+        finally:
+            process.terminate()
+            process.wait()
+    shutil.rmtree(folder)
+
+
+def test_session_mode_is_as_good_as_the_server_itself(cluster: Cluster, tmp_path: Path) -> None:
+    with pooling(cluster, "session") as url, running(url, tmp_path, working=True) as platform:
+        shop = open_account(platform.open_merchant())
+        answers = call_each(shop)
+        assert answers["balances"][1]["usdtBalance"] == "4"
+        wait_until(lambda: platform.rows("select status from withdrawal") == [(2,)], "the order is paid")
+
+
+@pytest.mark.parametrize("mode", ["transaction", "statement"])
+def test_other_modes_are_refused_and_nothing_reaches_other_programs(cluster: Cluster, mode: str) -> None:
+    def show_settings(url: str) -> list[tuple[str, str]]:
+        """What is set in a session that another program is given. The pooler itself sets the name."""
+        with psycopg.connect(url, autocommit=True) as other:
+            cursor = other.execute(
+                "select name, setting from pg_settings"
+                " where source = 'session' and name <> 'application_name' order by name"
+            )
+            return cursor.fetchall()
+
+    with pooling(cluster, mode) as url:
+        before = show_settings(url)
+        with pytest.raises(ConfigError, match="in transaction or statement mode"):
+            asyncio.run(refuse_shared_sessions(url))
+        assert show_settings(url) == before
+
+
+def test_a_server_without_a_pooler_is_asked_once(cluster: Cluster) -> None:
+    asyncio.run(refuse_shared_sessions(cluster.url("wallet")))
+    count = partial(cluster.execute, "select sum(sessions) from pg_stat_database where datname = 'wallet'")
+    sessions = count()
+    asyncio.run(refuse_shared_sessions(cluster.url("wallet")))
+    wait_until(lambda: count() == int(str(sessions)) + 1, "one session more")
