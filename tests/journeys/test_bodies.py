@@ -80,7 +80,6 @@ def test_too_large_a_body_in_chunks_is_refused_with_413(same_shop: Shop) -> None
 @each_row(
     "path",
     [
-        "/",
         "/merchant",
         "/merchant/",
         "/merchant/withdraw",
@@ -117,8 +116,9 @@ def test_a_query_string_changes_neither_path_nor_signature(same_shop: Shop) -> N
     assert same_shop.client.send(f"{BALANCE}?amount=1", body).code == 200
 
 
-def test_the_health_check_is_read_with_get(same_shop: Shop) -> None:
-    answer = same_shop.client.send("/healthz", b"{}")
+@each_row("path", ["/", "/healthz"])
+def test_the_start_page_and_the_health_check_are_read_with_get(path: str, same_shop: Shop) -> None:
+    answer = same_shop.client.send(path, b"{}")
     assert (answer.code, answer.headers["allow"]) == (405, "GET, HEAD")
 
 

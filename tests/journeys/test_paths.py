@@ -1,6 +1,7 @@
 """Paths on the wire: each operation has one exact path, and every other path is answered too."""
 
 import json
+import re
 import socket
 
 import pytest
@@ -35,6 +36,15 @@ def test_a_page_is_found_under_one_spelling_alone(path: str, platform: Platform)
     assert status == 404
     assert "location" not in headers
     assert headers["x-request-id"]
+
+
+def test_the_start_page_leads_to_pages_that_are_there(platform: Platform) -> None:
+    status, headers, body = get(platform, "/")
+    assert (status, headers["content-type"]) == (200, "text/html; charset=utf-8")
+    assert "default-src 'none'" in headers["content-security-policy"]
+    links = re.findall(r'<li><a href="([^"]+)">', body.decode())
+    assert links == ["/console", "/docs", "/docs/api", "/openapi.json", "/healthz"]
+    assert [get(platform, path)[0] for path in links] == [303, 303, 200, 200, 200]
 
 
 @each_row("path", ["/%68ealthz", "/health%7A", "/healthz%00", "/%6Detrics", "/healthz%2F"])

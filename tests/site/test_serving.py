@@ -104,10 +104,13 @@ def test_who_asks_too_often_waits(packed: Documentation) -> None:
     assert (answer.status_code, answer.headers["retry-after"]) == (429, "3")
 
 
-def test_without_the_built_site_there_is_no_route(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_without_the_built_site_the_interface_is_shown(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(documentation, "PACKED", tmp_path / "none.zip")
     assert documentation.read_documentation() is None
-    assert get(None, "/docs/").status_code == 404
+    for path in ("/docs", "/docs/"):
+        answer = get(None, path)
+        assert (answer.status_code, answer.headers["location"]) == (303, "/docs/api")
+    assert get(None, "/docs/operations/").status_code == 404
 
 
 def test_the_packed_site_is_light(built: Path) -> None:

@@ -7,7 +7,8 @@ Rules:
   kept for ever; everything else is asked for again, which costs a 304.
 - A page may load only from this origin, and nothing in it may run that is not a file. Clients that request
   too much have to wait.
-- Without the file there is no `/docs`. `/docs/api` is not here, see `reference`.
+- Without the file `/docs` leads to the description of the interface, `/docs/api`, which is not here: see
+  `reference`.
 """
 
 import mimetypes
@@ -25,6 +26,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
+from merchant_wallet.web import reference
 from merchant_wallet.web.languages import Language
 
 PACKED: Final = Path(__file__).with_name("documentation.zip")
@@ -129,9 +131,13 @@ def make_routes(
     choose: Callable[[Request], Language],
     documentation: Documentation | None,
 ) -> list[Route]:
-    """The routes of the site; none without it. `admit` returns 0, or the seconds the client must wait."""
+    """The routes of the site. `admit` returns 0, or the seconds the client must wait."""
     if documentation is None:
-        return []
+
+        async def lead_on(request: Request) -> Response:
+            return RedirectResponse(reference.PAGE_PATH, 303, {"cache-control": "no-cache"})
+
+        return [Route(path, lead_on, methods=["GET"]) for path in (PATH, f"{PATH}/")]
     read = documentation.answer
 
     async def enter(request: Request) -> Response:
