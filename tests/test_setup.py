@@ -11,7 +11,7 @@ import pytest
 from merchant_wallet.processes.python_build import can_make_venv, is_optimised, runs_optimised
 
 ROOT = Path(__file__).parents[1]
-PARTS = ("scripts/setup", "src/merchant_wallet/processes/python_build.py")
+PARTS = ("scripts/setup", "src/merchant_wallet/processes/python_build.py", "scripts/certificates")
 BASH = shutil.which("bash") or "bash"
 PLAIN = "'--prefix=/home/w/.pyenv/versions/3.11.7' '--enable-shared'"
 LIBRARY = "7f35e7c58000-7f35e7c5a000 r-xp 00000000 fe:00 7 /usr/lib/libpython3.11.so.1.0\n"
@@ -60,12 +60,14 @@ def clone(tmp_path: Path) -> Path:
     return folder
 
 
-def run_setup(clone: Path, path: Sequence[Path], *options: str) -> subprocess.CompletedProcess[str]:
-    """Run it with only these folders in the path."""
+def run_setup(
+    clone: Path, path: Sequence[Path], *options: str, **variables: str
+) -> subprocess.CompletedProcess[str]:
+    """Run it with only these folders in the path, and no other variables."""
     return subprocess.run(
         [BASH, "scripts/setup", *options],
         cwd=clone,
-        env={"PATH": ":".join(map(str, path))},
+        env={"PATH": ":".join(map(str, path)), **variables},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -125,19 +127,71 @@ def test_a_real_python_is_asked_and_taken(clone: Path) -> None:
     assert pick(clone, here) == str(here / "python3")
 
 
-def test_a_venv_that_is_there_is_renewed_with_the_python_it_has(clone: Path) -> None:
-    path = install(clone.parent / "path", python3=GOOD)
-    venv = clone / ".venv"
+SYSTEM = (Path("/usr/bin"), Path("/bin"))
+VARIABLES = ("SSL_CERT_FILE", "UV_SYSTEM_CERTS", "PIP_CERT", "NODE_EXTRA_CA_CERTS")
+
+
+@pytest.fixture
+def venv(clone: Path) -> Path:
+    """A .venv of other locks, whose programs note what they are asked and which certificates they get."""
+    shown = " ".join(f"{name}=${name}" for name in VARIABLES)
     for program in ("python", "uv"):
-        write(venv / "bin" / program, 'echo "$0 $*" >>asked')
-    (venv / ".set-up").write_text("made of other locks")
-    (venv / ".folder").write_text(f"{clone}\n")
-    done = run_setup(clone, [path, Path("/usr/bin"), Path("/bin")])
+        write(clone / ".venv/bin" / program, f'echo "{program} $* {shown}" >>asked')
+    (clone / ".venv/.set-up").write_text("made of other locks")
+    (clone / ".venv/.folder").write_text(f"{clone}\n")
+    for name in ("uv", "dev", "runtime", "build"):
+        write(clone / f"requirements/{name}.txt", "wallet==1")
+    return clone / ".venv"
+
+
+def read_asked(clone: Path) -> list[str]:
+    """What the programs of .venv were asked to install, since the last call."""
+    lines = (clone / "asked").read_text().splitlines()
+    (clone / "asked").write_text("")
+    return [line for line in lines if "install" in line]
+
+
+def test_a_venv_that_is_there_is_renewed_with_the_python_it_has(clone: Path, venv: Path) -> None:
+    path = install(clone.parent / "path", python3=GOOD)
+    done = run_setup(clone, [path, *SYSTEM])
     assert done.returncode == 0, done.stderr
     assert "making .venv" not in done.stderr
-    asked = (clone / "asked").read_text()
-    assert "-m pip install" in asked
+    assert "setup: installing 2 packages into .venv\n" in done.stderr
+    asked = "".join(read_asked(clone))
+    assert "--require-hashes -rrequirements/uv.txt -rrequirements/dev.txt" in asked
     assert "-m venv" not in asked
+
+
+def test_the_runtime_alone_has_no_tools_and_the_rest_is_added_once(clone: Path, venv: Path) -> None:
+    first = run_setup(clone, SYSTEM, "--runtime")
+    assert first.returncode == 0, first.stderr
+    locked, editable = read_asked(clone)
+    assert "--require-hashes -rrequirements/runtime.txt -rrequirements/build.txt" in locked
+    assert "--no-deps --no-build-isolation --editable . --editable client" in editable
+    run_setup(clone, SYSTEM, "--runtime")
+    assert read_asked(clone) == []
+    run_setup(clone, SYSTEM)
+    assert any("-rrequirements/dev.txt" in line for line in read_asked(clone))
+    for option in ((), ("--runtime",)):
+        run_setup(clone, SYSTEM, *option)
+        assert read_asked(clone) == []
+
+
+def test_pip_uv_and_npm_trust_the_certificates_that_the_caller_names_once(clone: Path, venv: Path) -> None:
+    bundle = str(clone.parent / "company ca.pem")
+    write(Path(bundle), "a certificate")
+    run_setup(clone, SYSTEM, SSL_CERT_FILE=bundle)
+    named = f"SSL_CERT_FILE={bundle} UV_SYSTEM_CERTS=1 PIP_CERT={bundle} NODE_EXTRA_CA_CERTS={bundle}"
+    asked = read_asked(clone)
+    assert any(line.startswith("python -m devnet --install") for line in asked)
+    assert all(line.endswith(named) for line in asked)
+
+
+def test_what_the_caller_set_for_one_client_stays(clone: Path, venv: Path) -> None:
+    own = {"UV_SYSTEM_CERTS": "0", "PIP_CERT": "/pip.pem", "NODE_EXTRA_CA_CERTS": "/node.pem"}
+    run_setup(clone, SYSTEM, **own)
+    kept = "UV_SYSTEM_CERTS=0 PIP_CERT=/pip.pem NODE_EXTRA_CA_CERTS=/node.pem"
+    assert all(line.endswith(kept) for line in read_asked(clone))
 
 
 def test_a_python_without_venv_is_named_with_the_package_and_nothing_is_installed(clone: Path) -> None:

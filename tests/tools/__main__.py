@@ -19,7 +19,6 @@ from typing import Final
 from tests.tools import COMMAND, FOLDER, ROOT, TOOLS, Commands, Finder, LocalPackages, SystemPackages, Tool
 from tests.tools.debian import AptFailed, install, run_apt, unpack, write_wrapper
 
-CERTIFICATES: Final = Path("/etc/ssl/certs/ca-certificates.crt")
 FAILED: Final = 1
 
 
@@ -118,9 +117,6 @@ def build(finder: Finder, tools: Sequence[Tool]) -> None:
 def run_command(finder: Finder, command: Sequence[str]) -> bool:
     """Run a command in the clone. If it fails, print why and return False."""
     environment = {**os.environ, "PATH": finder.search_path}
-    if CERTIFICATES.exists():
-        # uv's own certificates know nothing of a company's.
-        environment["UV_SYSTEM_CERTS"] = "1"
     try:
         done = subprocess.run(
             command, cwd=finder.root, env=environment, capture_output=True, text=True, check=False
