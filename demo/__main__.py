@@ -1,22 +1,24 @@
 """`python -m demo [--devnet] [--exit]`: start it all, tell the story, serve."""
 
 import argparse
+import json
 import os
 import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
 
-from demo import devnet_story, signals
+from demo import devnet_story
 from demo.account import Account
 from demo.callback_receiver import CallbackReceiver
 from demo.deployment import Deployment, Failure, choose_port, find_installed_program
 from demo.devnet import Devnet
+from demo.guard import run_guarded, succeed_when_stopped
 from demo.story import ALICE, SHOP, ShopStory, check_book, open_account
 from demo.transcript import Transcript
 
-INTERRUPTED = 130
-"""The exit status of a program that Ctrl-C ended, as shells report it."""
+SECOND_PERSON: Final = "second"
 
 
 def main(arguments: Sequence[str] | None = None, program: Path | None = None) -> int:
@@ -29,22 +31,15 @@ def main(arguments: Sequence[str] | None = None, program: Path | None = None) ->
         "--devnet", action="store_true", help="tell it with real blocks, on two chains of this machine's own"
     )
     asked = parser.parse_args(arguments)
+    return run_guarded(lambda folder: _tell(folder, program, on_devnet=asked.devnet, leave=asked.exit))
+
+
+def _tell(folder: Path, program: Path | None, *, on_devnet: bool, leave: bool) -> int:
     transcript = Transcript()
-    signals.catch_first_signal()
     try:
-        deployment = Deployment(program or find_installed_program())
-        devnet = Devnet(deployment.data / "devnet.log")
-        try:
-            return _perform(transcript, deployment, devnet if asked.devnet else None, leave=asked.exit)
-        finally:
-            signals.ignore()
-            transcript.note("stopping the service and removing its folder")
-            try:
-                deployment.stop()
-            finally:
-                devnet.stop()
-    except KeyboardInterrupt:
-        return INTERRUPTED
+        deployment = Deployment(program or find_installed_program(), folder)
+        devnet = Devnet(deployment.data / "devnet.log") if on_devnet else None
+        return _perform(transcript, deployment, devnet, leave=leave)
     except (Failure, OSError) as error:
         transcript.failure(str(error))
         return 1
@@ -61,10 +56,8 @@ def _perform(transcript: Transcript, deployment: Deployment, devnet: Devnet | No
     if leave:
         return 0
     _invite(transcript, deployment, base_url, account)
-    try:
-        deployment.wait()
-    except KeyboardInterrupt:
-        return 0
+    succeed_when_stopped()
+    deployment.wait()
 
 
 def _run_sandbox_story(transcript: Transcript, deployment: Deployment, port: int) -> tuple[str, Account]:
@@ -110,51 +103,60 @@ def _invite(transcript: Transcript, deployment: Deployment, base_url: str, accou
 
 
 def _show_pages(transcript: Transcript, deployment: Deployment, base_url: str, account: Account) -> None:
-    """What to open in a browser: the console, and Alice's wallet by a fresh link."""
+    """What to open in a browser: the start page, the console, and Alice's wallet by a fresh link."""
     with account.open_client(base_url) as client:
         alice = client.get_merchant_customer(ext_user_id=ALICE)
     transcript.say("In a browser:")
     transcript.lines(
         [
+            f"start page   {base_url}/",
             f"console      {deployment.sign_in['console']}",
             f"             as {deployment.sign_in['operator']}, password {deployment.sign_in['password']}",
+            *_make_second_person(deployment),
             f"a wallet     {alice.url}",
             "             (the link opens Alice's wallet for 15 minutes)",
+            f"reference    {base_url}/docs",
         ]
     )
     transcript.blank_line()
+
+
+def _make_second_person(deployment: Deployment) -> list[str]:
+    """Where the console needs two people, the second one. Raises Failure."""
+    if not deployment.two_people:
+        return []
+    created = json.loads(deployment.run("operator", "create", SECOND_PERSON, "--role", "owner", "--json"))
+    return [
+        f"             or as {created['name']}, password {created['password']}",
+        "             (what needs two people, one of them proposes and the other accepts)",
+    ]
 
 
 def _show_commands(transcript: Transcript, deployment: Deployment, base_url: str, account: Account) -> None:
     program = shlex.quote(os.path.relpath(deployment.program))
+    transcript.say("In another terminal, in this folder, as the shop:")
     transcript.lines(
         [
-            f"base URL     {base_url}",
-            f"appKey       {account.app_key}",
-            f"secret       {account.secret}",
-            f"data folder  {deployment.data} (removed at the end; its log is up.log)",
+            f"export MERCHANT_WALLET_URL={base_url}",
+            f"export MERCHANT_WALLET_APP_KEY={account.app_key}",
+            f"export MERCHANT_WALLET_SECRET={account.secret}",
+            f"export MERCHANT_WALLET_CALLBACK_SECRET={account.callback_secret}",
+            f"{program} call getMerchantBalance",
+            f"{program} call getMerchantCustomer extUserId={ALICE}",
+            f"{program} call --help",
         ]
     )
     transcript.blank_line()
-    transcript.say("In another terminal, in this folder, a signed call:")
+    transcript.say(
+        f"As the operator (the folder is removed at the end; the log is {deployment.log.name} in it):"
+    )
     transcript.lines(
         [
             f"export WALLET_DATA={shlex.quote(str(deployment.data))}",
-            *(f"export {name}={shlex.quote(value)}" for name, value in deployment.settings.items()),
-            f"export MERCHANT_APP_SECRET={account.secret}",
-            "path=/merchant/getMerchantBalance",
-            f"""body='{{"appKey":"{account.app_key}","timestamp":'$(date +%s)""",
-            """body=$body',"nonceStr":"try'$RANDOM$RANDOM'"'""",
-            f"""sign=$(echo "$body}}" | {program} sign --path $path --json |""",
-            """  grep -oE '[0-9a-f]{32}')""",
-            """curl -H 'Content-Type: application/json' \\""",
-            f"""  -d "$body,\\"sign\\":\\"$sign\\"}}" {base_url}$path""",
-        ]
-    )
-    transcript.blank_line()
-    transcript.say("And what the operator can ask:")
-    transcript.lines(
-        [
+            *(
+                f"export {name}={shlex.quote(value)}"
+                for name, value in {**deployment.settings, **deployment.two_people}.items()
+            ),
             f"{program} book statement {shlex.quote(SHOP)} --format csv",
             f"{program} withdrawals list",
             f"{program} doctor",

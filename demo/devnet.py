@@ -15,7 +15,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from demo import signals
 from demo.deployment import Failure
 
 REPOSITORY: Final = Path(__file__).parents[1]
@@ -39,7 +38,7 @@ class Devnet:
 
     def start(self) -> None:
         """Start both chains. Then `settings` holds the service's settings for them. Raises Failure."""
-        with signals.delay_signals(), self._log.open("w") as log:
+        with self._log.open("w") as log:
             self._child = subprocess.Popen(
                 [sys.executable, "-m", "devnet", "--json", "--block-time", str(BLOCK_TIME_S)],
                 cwd=REPOSITORY,

@@ -161,6 +161,7 @@ EXTENDED: Final = {
     "tests/sweeps/test_killed.py::test_a_sweeper_killed_at_every": "loops of kills",
     "tests/test_cells_demo.py": "tools: the demonstration of cells",
     "tests/test_demo.py": "tools: the demonstration",
+    "tests/test_guard.py": "tools: the demonstration",
     "tests/test_install.py": "tools: the installation",
     "tests/test_readme.py": "tools: the README",
     "tests/test_setup.py": "tools: set-up",

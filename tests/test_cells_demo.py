@@ -96,18 +96,3 @@ def test_a_story_that_is_interrupted_under_load_leaves_nothing_behind(folder: Pa
         demo.send_signal(signal.SIGINT)
         assert demo.wait(END_TIMEOUT_S) == 130
     assert_nothing_is_left(folder)
-
-
-@pytest.mark.parametrize("step", ["initdb", "start", "destructor"])
-def test_a_server_that_is_interrupted_while_it_is_made_is_gone(folder: Path, step: str) -> None:
-    made = subprocess.run(
-        [sys.executable, "-m", "tests.interrupted_servers", step],
-        cwd=ROOT,
-        env=environment(folder),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=END_TIMEOUT_S,
-    )
-    assert (made.returncode, made.stdout) == (0, "interrupted\n"), made.stderr
-    assert_nothing_is_left(folder)

@@ -6,14 +6,11 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from demo import signals
 from demo.cells.servers import Servers
-from demo.cells.story import SHORT, USUAL, CellsStory
+from demo.cells.story import SHORT, USUAL, CellsStory, Lengths
 from demo.deployment import Deployment, Failure, find_installed_program
+from demo.guard import run_guarded
 from demo.transcript import Transcript
-
-INTERRUPTED = 130
-"""The exit status of a program that Ctrl-C ended, as shells report it."""
 
 
 def main(arguments: Sequence[str] | None = None, program: Path | None = None) -> int:
@@ -23,29 +20,20 @@ def main(arguments: Sequence[str] | None = None, program: Path | None = None) ->
     )
     parser.add_argument("--short", action="store_true", help="watch each step for a second or two")
     lengths = SHORT if parser.parse_args(arguments).short else USUAL
+    return run_guarded(lambda folder: _tell(lengths, program))
+
+
+def _tell(lengths: Lengths, program: Path | None) -> int:
     transcript, began_s = Transcript(), time.monotonic()
-    signals.catch_first_signal()
     try:
         deployment, servers = Deployment(program or find_installed_program()), Servers()
-        try:
-            CellsStory(transcript, deployment, servers, lengths).run()
-        finally:
-            signals.ignore()
-            transcript.blank_line()
-            transcript.note("stopping the service and the servers, and removing their folders")
-            try:
-                deployment.stop()
-            finally:
-                servers.remove()
-        transcript.note(
-            f"done in {time.monotonic() - began_s:.0f} s; docs/scaling.md is the page about cells"
-        )
-        return 0
-    except KeyboardInterrupt:
-        return INTERRUPTED
+        CellsStory(transcript, deployment, servers, lengths).run()
     except (Failure, OSError) as error:
         transcript.failure(str(error))
         return 1
+    transcript.blank_line()
+    transcript.note(f"done in {time.monotonic() - began_s:.0f} s; docs/scaling.md is the page about cells")
+    return 0
 
 
 if __name__ == "__main__":

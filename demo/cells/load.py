@@ -16,7 +16,6 @@ from types import TracebackType
 from typing import Final, NamedTuple, Self
 from urllib.parse import urlsplit
 
-from demo import signals
 from demo.deployment import Failure
 from merchant_wallet_client import MerchantWallet
 
@@ -87,7 +86,6 @@ class Load:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._ended.set()
-        # An interrupt may leave a lock of the standard library behind that the thread waits for.
         self._thread.join(END_TIMEOUT_S)
 
     def begin(self) -> None:
@@ -103,7 +101,6 @@ class Load:
 
     def look(self) -> list[Seen]:
         """What was seen since `begin`. Raises Failure if a client got a wrong answer."""
-        signals.check()
         if self._fault is not None:
             raise Failure(f"a client was not answered as expected: {self._fault}") from self._fault
         return [self._look_at(shop) for shop in self.shops]

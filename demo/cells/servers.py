@@ -17,7 +17,6 @@ from typing import Final
 
 import psycopg
 
-from demo import signals
 from demo.deployment import Failure
 from merchant_wallet.postgres.data_folder import DataFolder, PostgresError
 from merchant_wallet.postgres.programs import choose_programs, open_log
@@ -63,11 +62,10 @@ class Server:
         """Start it and wait until it answers. Raises Failure."""
         chosen = [part for setting in (*SETTINGS, *QUIET, f"port={self.port}") for part in ("-c", setting)]
         arguments = ["-D", str(self._folder.cluster), *chosen]
-        with signals.delay_signals(), open_log(self._folder) as output:
+        with open_log(self._folder) as output:
             self._process = self._programs.popen("postgres", arguments, output, subprocess.DEVNULL)
         ends_s = time.monotonic() + START_TIMEOUT_S
         while not self._answers():
-            signals.check()
             if self._process.poll() is not None or time.monotonic() > ends_s:
                 raise Failure(f"the server {self.name} did not start:\n{self._folder.log_since(0)[-2000:]}")
             time.sleep(0.05)
@@ -104,9 +102,7 @@ class Server:
         choices = [f"--username={OWNER}", "--auth=scram-sha-256", f"--pwfile={pwfile}", "--encoding=UTF8"]
         sorting = ["--locale-provider=builtin", "--builtin-locale=C.UTF-8", "--locale=C"]
         arguments = [*choices, *sorting, "--no-instructions", f"--pgdata={self._folder.cluster}"]
-        # A signal would leave initdb behind, which writes into a folder that is being deleted.
-        with signals.delay_signals():
-            self._programs.run("initdb", arguments, self._folder)
+        self._programs.run("initdb", arguments, self._folder)
         pwfile.unlink()
 
     def _answers(self) -> bool:
