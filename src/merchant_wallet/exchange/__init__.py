@@ -1,4 +1,4 @@
-"""Exchange rates of USDT and KFB: who may set which rate, and which rate is in force.
+"""Exchange rates of USDT and KFB, the platform's own unit of account: who may set them, which is in force.
 
 What an exchange does to a book is in `book.rules.exchange`.
 """
