@@ -34,6 +34,11 @@ END_TIMEOUT_S = 300.0
 """The longest time for a story when many programs share the CPU. Alone it takes a tenth."""
 TERM_TIMEOUT_S = 20.0
 ANSWER_TIMEOUT_S = 60.0
+WITH_PROGRAM = (
+    "import sys, pathlib; from demo.__main__ import main; "
+    "sys.exit(main(['--exit'], pathlib.Path(sys.argv[1])))"
+)
+"""A demo of the program that is its argument."""
 
 pytestmark = pytest.mark.timeout(3 * END_TIMEOUT_S)
 
@@ -242,12 +247,8 @@ def test_a_service_that_does_not_start_ends_the_demo_with_a_sentence(folder: Pat
     program = tmp_path / "merchant-wallet"
     program.write_text("#!/bin/sh\necho 'the disk is full' >&2\nexit 1\n")
     program.chmod(0o755)
-    ends = (
-        "import sys, pathlib; from demo.__main__ import main; "
-        "sys.exit(main(['--exit'], pathlib.Path(sys.argv[1])))"
-    )
     done = subprocess.run(
-        [sys.executable, "-c", ends, str(program)],
+        [sys.executable, "-c", WITH_PROGRAM, str(program)],
         env=environment(folder),
         capture_output=True,
         text=True,
@@ -258,6 +259,21 @@ def test_a_service_that_does_not_start_ends_the_demo_with_a_sentence(folder: Pat
         "The demo ends here: the service did not start.\nIts last words:\n  the disk is full\n"
     )
     assert_nothing_is_left(folder)
+
+
+def test_where_two_people_are_wished_for_the_service_asks_for_them(folder: Path, tmp_path: Path) -> None:
+    program = tmp_path / "merchant-wallet"
+    program.write_text("#!/bin/sh\necho $WALLET_SANDBOX_TWO_PEOPLE $WALLET_OPERATOR_WAIT_S\nexit 1\n")
+    program.chmod(0o755)
+    for wish, given in (("true", "true 0"), ("false", "")):
+        done = subprocess.run(
+            [sys.executable, "-c", WITH_PROGRAM, str(program)],
+            env={**environment(folder), "WALLET_SANDBOX_TWO_PEOPLE": wish},
+            capture_output=True,
+            text=True,
+            timeout=END_TIMEOUT_S,
+        )
+        assert done.stdout.endswith(f"Its last words:\n  {given}\n")
 
 
 def test_what_a_killed_demo_leaves_behind_is_ended_by_its_folder(folder: Path) -> None:

@@ -104,7 +104,9 @@ def test_who_asks_too_often_waits(packed: Documentation) -> None:
     assert (answer.status_code, answer.headers["retry-after"]) == (429, "3")
 
 
-def test_without_the_built_site_the_interface_is_shown(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_without_the_built_site_the_interface_is_shown(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setattr(documentation, "PACKED", tmp_path / "none.zip")
     assert documentation.read_documentation() is None
     for path in ("/docs", "/docs/"):
