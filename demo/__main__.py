@@ -125,7 +125,8 @@ def _make_second_person(deployment: Deployment) -> list[str]:
     """Where the console needs two people, the second one. Raises Failure."""
     if not deployment.two_people:
         return []
-    created = json.loads(deployment.run("operator", "create", SECOND_PERSON, "--role", "owner", "--json"))
+    words = ("operator", "create", SECOND_PERSON, "--role", "owner", "--reason", "two people", "--json")
+    created = json.loads(deployment.run(*words))
     return [
         f"             or as {created['name']}, password {created['password']}",
         "             (what needs two people, one of them proposes and the other accepts)",
@@ -147,16 +148,11 @@ def _show_commands(transcript: Transcript, deployment: Deployment, base_url: str
         ]
     )
     transcript.blank_line()
-    transcript.say(
-        f"As the operator (the folder is removed at the end; the log is {deployment.log.name} in it):"
-    )
+    transcript.say(f"As the operator, from the data folder, which is removed at the end:")
     transcript.lines(
         [
             f"export WALLET_DATA={shlex.quote(str(deployment.data))}",
-            *(
-                f"export {name}={shlex.quote(value)}"
-                for name, value in {**deployment.settings, **deployment.two_people}.items()
-            ),
+            *(f"export {name}={shlex.quote(value)}" for name, value in deployment.settings.items()),
             f"{program} book statement {shlex.quote(SHOP)} --format csv",
             f"{program} withdrawals list",
             f"{program} doctor",

@@ -1,8 +1,7 @@
 """The running service: `merchant-wallet up` in a temporary folder, and the command line beside it.
 
 Rules:
-- Of the reader's own settings only `WALLET_SANDBOX_TWO_PEOPLE` is used, and only by the service: the story's
-  commands are one person's.
+- Of the reader's own settings only `WALLET_SANDBOX_TWO_PEOPLE` is used. Commands take it from the service.
 - The service runs in its own session, so Ctrl-C does not reach it.
 - The demo leaves the end of the service to its guard. Other callers call `stop`.
 """

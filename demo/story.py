@@ -55,8 +55,8 @@ def open_account(transcript: Transcript, deployment: Deployment) -> Account:
         "--approval-limit",
         "300",
     )
-    run("rates", "set", "USDT:KFB", "7.10")
-    run("rates", "set", "KFB:USDT", "0.14")
+    run("rates", "set", "USDT:KFB", "7.10", "--reason", "the first rate")
+    run("rates", "set", "KFB:USDT", "0.14", "--reason", "the first rate")
     run("book", "credit", SHOP, "USDT", "1000", "--reason", "opening funds")
     return Account.read(created)
 
