@@ -148,7 +148,7 @@ def _show_commands(transcript: Transcript, deployment: Deployment, base_url: str
         ]
     )
     transcript.blank_line()
-    transcript.say(f"As the operator, from the data folder, which is removed at the end:")
+    transcript.say("As the operator, from the data folder, which is removed at the end:")
     transcript.lines(
         [
             f"export WALLET_DATA={shlex.quote(str(deployment.data))}",
