@@ -147,14 +147,15 @@ def test_a_closed_terminal_leaves_nothing(folder: Path) -> None:
     def take_terminal() -> None:
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
-    shown = {"stdin": inside, "stdout": inside, "stderr": inside}
     demo = subprocess.Popen(
         [sys.executable, "-c", STORY],
         cwd=ROOT,
         env=environment(folder),
         start_new_session=True,
         preexec_fn=take_terminal,
-        **shown,
+        stdin=inside,
+        stdout=inside,
+        stderr=inside,
     )
     with demo:
         os.close(inside)
