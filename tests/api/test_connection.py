@@ -92,6 +92,27 @@ def test_a_client_that_asks_first_is_told_to_go_on() -> None:
     run_server(scenario)
 
 
+@each_row(
+    ("path", "media_type", "length", "code"),
+    [
+        (PATH, "text/plain", 4, 415),
+        (PATH, "application/json", MAX_BODY_BYTES + 1, 413),
+        ("/merchant/nothing", "application/json", 4, 404),
+    ],
+)
+def test_a_client_that_asks_first_is_refused_before_it_sends_a_body(
+    path: str, media_type: str, length: int, code: int
+) -> None:
+    async def scenario(server: EchoServer) -> None:
+        client = await server.connect()
+        head = f"POST {path} HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: {length}\r\n"
+        await client.send(f"{head}Content-Type: {media_type}\r\n\r\n".encode())
+        status, kept, _ = await client.read_answer()
+        assert (status, kept["connection"]) == (code, "close")
+
+    run_server(scenario)
+
+
 @pytest.mark.parametrize("size", [MAX_BODY_BYTES + 1, 20 * MAX_BODY_BYTES])
 def test_a_body_that_is_too_long_is_handed_on_so_that_it_can_be_refused(size: int) -> None:
     async def scenario(server: EchoServer) -> None:

@@ -153,16 +153,26 @@ def test_what_is_not_one_json_object_in_utf_8_is_40000(body: bytes) -> None:
     "body",
     [
         '{"a":"1","a":"1"}',
-        '{"a":"1","\\u0061":"2"}',
+        '{"b":"1","a":"1","\\u0061":"2","c":"3"}',
         '{"a":null,"a":"1"}',
         '{"a":"","a":""}',
         '{"x":{"a":1,"a":2}}',
         '{"x":[{"a":1,"\\u0061":2}]}',
     ],
 )
-def test_a_repeated_key_is_refused_at_any_depth(body: str) -> None:
+def test_a_repeated_key_is_refused_by_its_name_at_any_depth(body: str) -> None:
     refusal = refusal_of(lambda: parse_json(body))
+    assert (refusal.code, refusal.msg) == (40000, "the body names the field a twice")
+
+
+@each_row("name", ["a b", "\\u202e", "\\ud800", "x" * 65])
+def test_a_repeated_key_that_names_no_field_is_not_repeated_in_the_refusal(name: str) -> None:
+    refusal = refusal_of(lambda: parse_json(f'{{"{name}":"1","{name}":"2"}}'))
     assert (refusal.code, refusal.msg) == (40000, "the body names a field twice")
+
+
+def test_an_empty_body_is_called_empty() -> None:
+    assert refusal_of(lambda: parse_json(b"")).msg == "the body is empty"
 
 
 @each_row(

@@ -27,8 +27,8 @@ from merchant_wallet.api.known_heads import MAX_MISSES, KnownHeads, RequestHead
 from merchant_wallet.api.response import encode_response
 from merchant_wallet.api.turns import SHARED, find_turn
 from merchant_wallet.api.upgrades import IgnoresUpgrades
-from merchant_wallet.api.wire import MAX_BODY_BYTES
-from merchant_wallet.base.codes import BODY_MALFORMED, PATH_UNKNOWN, Refusal
+from merchant_wallet.api.wire import MAX_BODY_BYTES, find_reader
+from merchant_wallet.base.codes import BODY_MALFORMED, PATH_UNKNOWN, Refusal, Refused
 from merchant_wallet.base.source_addresses import find_source
 from merchant_wallet.base.spans import TRACEPARENT
 
@@ -91,6 +91,7 @@ class Connection(IgnoresUpgrades, asyncio.Protocol):
 
     __slots__ = (
         "_answering",
+        "_asks_first",
         "_body",
         "_body_bytes",
         "_closes",
@@ -220,6 +221,7 @@ class Connection(IgnoresUpgrades, asyncio.Protocol):
         self._content_type: str | None = None
         self._body: list[bytes] = []
         self._kept: list[Header] = []
+        self._asks_first = False
         self._body_bytes = self._head_bytes = self._unfinished_bytes = 0
         if not self._answering:
             self.deadline_s = time.monotonic() + BODY_TIMEOUT_S
@@ -236,8 +238,8 @@ class Connection(IgnoresUpgrades, asyncio.Protocol):
         self._head_bytes += len(name) + len(value)
         name = name.lower()
         if name not in self._state.kept_headers:
-            if name == b"expect" and value.lower() == b"100-continue" and not self._answering:
-                self._transport.write(_CONTINUE)
+            if name == b"expect" and value.lower() == b"100-continue":
+                self._asks_first = True
             return
         self._kept.append((name, value))
 
@@ -256,6 +258,28 @@ class Connection(IgnoresUpgrades, asyncio.Protocol):
         # Nearly every request passes here without a call of check_framing.
         if version != "1.1" or host_count != 1 or codings:
             check_framing(version, host_count, codings)
+        if self._asks_first and not self._answering:
+            self._ask_for_body()
+
+    def _ask_for_body(self) -> None:
+        """Ask for the body. One that would be refused whatever it says is refused now, and never sent."""
+        head = self._read_head()
+        endpoint = self._state.endpoints.get(head.path)
+        length = next((int(value) for name, value in self._kept if name == b"content-length"), 0)
+        try:
+            if endpoint is None:
+                raise Refused(_UNKNOWN)
+            find_reader(head.content_type, length)
+        except Refused as refused:
+            self._closes = self._answering = True
+            self.deadline_s = None
+            request = self._make_request(head, b"")
+            if endpoint is None:
+                self._refuse_path(request, head.path)
+            else:
+                endpoint.refuse_incomplete(request, refused.refusal)
+        else:
+            self._transport.write(_CONTINUE)
 
     def on_body(self, body: bytes) -> None:
         """A piece of the body. Bytes over the limit are counted but not kept."""

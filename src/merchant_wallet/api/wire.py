@@ -70,14 +70,7 @@ def parse_body(content_type: str | None, body: bytes) -> Fields:
     body that is not one object (or form) of uniquely and properly named fields. Interface 4; RFC 8259; URL
     standard section 5.
     """
-    read = _reader_of(content_type)
-    if read is None:
-        refuse(
-            MEDIA_TYPE_UNSUPPORTED,
-            "Content-Type must be application/json or application/x-www-form-urlencoded, in UTF-8",
-        )
-    if len(body) > MAX_BODY_BYTES:
-        refuse(BODY_TOO_LARGE, f"the body must have at most {MAX_BODY_BYTES} bytes")
+    read = find_reader(content_type, len(body))
     sent = read(body)
     if not _are_names(tuple(sent)):
         refuse(BODY_MALFORMED, f"field names must be 1 to {MAX_NAME_LENGTH} of A-Z, a-z, 0-9 and _")
@@ -86,6 +79,19 @@ def parse_body(content_type: str | None, body: bytes) -> Fields:
         for name, value in sent.items()
         if value is not None and value != ""
     }
+
+
+def find_reader(content_type: str | None, body_bytes: int) -> Callable[[bytes], dict[str, Any]]:
+    """What reads a body of this type and length. Refused with 415 or 413, as `parse_body` says."""
+    read = _reader_of(content_type)
+    if read is None:
+        refuse(
+            MEDIA_TYPE_UNSUPPORTED,
+            "Content-Type must be application/json or application/x-www-form-urlencoded, in UTF-8",
+        )
+    if body_bytes > MAX_BODY_BYTES:
+        refuse(BODY_TOO_LARGE, f"the body must have at most {MAX_BODY_BYTES} bytes")
+    return read
 
 
 def read_signed_texts(fields: Fields) -> dict[str, str]:
@@ -221,6 +227,8 @@ def _read_json(body: bytes) -> dict[str, Any]:
     except RecursionError:
         refuse(BODY_MALFORMED, "the body is nested too deeply")
     except json.JSONDecodeError as error:
+        if not body:
+            refuse(BODY_MALFORMED, "the body is empty")
         refuse(BODY_MALFORMED, f"the body is not valid JSON at character {error.pos}")
     if not isinstance(value, dict):
         refuse(BODY_MALFORMED, "the body must be a JSON object")
@@ -261,7 +269,11 @@ def _unescape(raw: bytes) -> str:
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     unique = dict(pairs)
     if len(unique) != len(pairs):
-        refuse(BODY_MALFORMED, "the body names a field twice")
+        names = [name for name, _ in pairs]
+        name = next(name for at, name in enumerate(names) if name in names[:at])
+        # Only what can be the name of a field is repeated in the answer.
+        which = f"the field {name}" if _match_name(name) else "a field"
+        refuse(BODY_MALFORMED, f"the body names {which} twice")
     return unique
 
 

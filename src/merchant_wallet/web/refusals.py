@@ -36,6 +36,7 @@ FORMS: Final = (
     N_("the body must have at most {count} bytes"),
     N_("the body did not arrive within {seconds} s"),
     N_("the body is not valid JSON at character {at}"),
+    N_("the body names the field {field} twice"),
     N_("the body holds {literal}, which is not JSON"),
     N_("field names must be 1 to {count} of A-Z, a-z, 0-9 and _"),
     N_("currency must be {currencies}"),
