@@ -48,6 +48,7 @@ class Proxy:
         self._console_from = console_from
         self.folder = folder
         self.port = find_port()
+        self.plain_port = find_port()
         folder.mkdir()
         self.trusted = _make_certificate(folder)
         self._command = self._configure(upstreams)
@@ -67,12 +68,14 @@ class Proxy:
         }
         if self.name == "nginx":
             wanted |= {
+                "listen 80;": f"listen 127.0.0.1:{self.plain_port};",
                 "listen 443 ssl": f"listen 127.0.0.1:{self.port} ssl",
                 "/etc/ssl/certs/wallet.pem": f"{folder}/certificate.pem",
                 "/etc/ssl/private/wallet.key": f"{folder}/key.pem",
             }
         else:
             wanted |= {
+                "bind :80": f"bind 127.0.0.1:{self.plain_port}",
                 "bind :443": f"bind 127.0.0.1:{self.port}",
                 "/etc/haproxy/wallet.pem": f"{folder}/both.pem",
             }

@@ -20,6 +20,8 @@ class _Handler(BaseHTTPRequestHandler):
         said = {"port": port, "host": self.headers["Host"], "forwarded": self.headers["X-Forwarded-For"]}
         body = json.dumps(said).encode()
         self.send_response(200)
+        # As the service's pages have it.
+        self.send_header("Strict-Transport-Security", "max-age=1")
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
