@@ -103,9 +103,13 @@ def test_no_answer_ends_with_2_and_says_that_it_is_not_known(
 
     monkeypatch.setattr(Retries.__init__, "__defaults__", (2, 0.0, 60.0))
     nowhere = {**environment, "MERCHANT_WALLET_URL": "http://127.0.0.1:9"}
-    result = run("call", "getMerchantBalance", status=2, env=nowhere)
+    moved = ("call", "transferFromUserToMerchant", "extUserId=alice", "currency=KFB", "amount=1", "mcOrderId=1")
+    result = run(*moved, status=2, env=nowhere)
     assert "It is not known whether it was done" in result.stderr
     assert result.stdout == ""
+    read = run("call", "getMerchantBalance", status=2, env=nowhere).stderr
+    assert "It moves no money: call it again later" in read
+    assert "not known" not in read
     words = ("call", "exchange", "amount=1", "sendCurrency=USDT", "receiveCurrency=KFB")
     assert "a repeat would be another exchange" in run(*words, status=2, env=nowhere).stderr
 
@@ -260,6 +264,6 @@ def test_text_from_outside_is_no_control_sequence(run: Run, fake: FakeWallet) ->
 def test_the_help_of_each_command_has_an_example(run: Run) -> None:
     for command in ("call", "listen", "trigger", "sign", "verify", "explain"):
         said = run(command, "--help").stdout
-        assert f"merchant-wallet{'-client' if command == 'sign' else ''} {command}" in said
+        assert f"merchant-wallet-client {command}" in said
         assert "--json" in said
     assert run("--version").stdout.startswith("merchant-wallet-client 0.")

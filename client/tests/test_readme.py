@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from merchant_wallet_client import MerchantWallet, Retries
+from merchant_wallet_client import MerchantWallet, Retries, errors
 from merchant_wallet_client.cli.program import app
 from merchant_wallet_client.cli.triggering import check_event
 from merchant_wallet_client.testing import FakeWallet
@@ -58,3 +58,8 @@ def test_every_method_option_and_error_of_the_page_exists() -> None:
         assert hasattr(package, name) or hasattr(errors, name) or name == "FakeWallet", name
     for name in re.findall(r"`([a-z_]+)\(", README):
         assert hasattr(MerchantWallet, name) or hasattr(FakeWallet, name) or name in OTHERS, name
+
+
+def test_the_readme_lists_the_class_of_each_code() -> None:
+    listed = {int(code): name for name, code in re.findall(r"`(\w+Error)`\s\((\d+)\)", README)}
+    assert listed == {code: kind.__name__ for code, kind in errors.CLASSES.items()}

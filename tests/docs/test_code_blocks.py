@@ -51,6 +51,22 @@ LANGUAGES = (
 )
 
 
+CALLBACKS = (
+    Language("Python", "callback.py", "callback_driver.py", (), ((sys.executable, "callback_driver.py"),)),
+    Language("JavaScript", "callback.mjs", "callback_driver.mjs", (), (("{node}", "callback_driver.mjs"),)),
+    Language("PHP", "callback.php", "callback_driver.php", ("php",), (("php", "callback_driver.php"),)),
+    Language("Go", "callback/callback.go", "callback_main.go", ("go",), (("go", "run", "."),)),
+    Language(
+        "Java",
+        "Callback.java",
+        "CallbackDriver.java",
+        ("javac",),
+        (("javac", "-encoding", "UTF-8", "Callback.java", "CallbackDriver.java"), ("java", "CallbackDriver")),
+    ),
+)
+"""The blocks that check the headers of a callback."""
+
+
 class Question(NamedTuple):
     """A question to the code, and the service's own answer."""
 
@@ -160,6 +176,24 @@ def vector_questions() -> list[Question]:
     return [*answers, *callbacks]
 
 
+def header_questions() -> list[Question]:
+    """Every callback whose headers a receiver judges without a look into its body."""
+    shown = ("webhook-id", "webhook-timestamp", "webhook-signature")
+    questions = []
+    for case in read_vectors("callbacks"):
+        headers = {name.lower(): value for name, value in case["headers"].items()}
+        words = (
+            str(case["now_ms"] // 1000),
+            case["callbackSecret"],
+            *(headers.get(name, "") for name in shown),
+        )
+        if case["validByWebhook"] or re.search(": (?:received|altered|headers): ?", case["name"]):
+            is_other = case["why"].startswith("webhook-id is not")
+            answer = "true" if case["validByWebhook"] or is_other else "false"
+            questions.append(Question((*words, case["body"]), answer))
+    return questions
+
+
 def ask(language: Language, folder: Path, questions: Sequence[Question]) -> list[str]:
     """Run each step in the folder. The last step reads the questions and prints the answers."""
     text = "".join("\t".join(question.words) + "\n" for question in questions)
@@ -188,17 +222,34 @@ def ask(language: Language, folder: Path, questions: Sequence[Question]) -> list
     return said.decode().splitlines()
 
 
+def prepare(language: Language, page: str, folder: Path) -> None:
+    """Put the printed code and its driver into a folder."""
+    for tool in language.needs:
+        require_tool(tool)
+    code = folder / language.code
+    code.parent.mkdir(exist_ok=True)
+    code.write_text(read_code(page, code.name) + "\n", encoding="utf-8")
+    shutil.copy(DRIVERS / language.driver, folder)
+    (folder / "go.mod").write_text("module driver\n\ngo 1.18\n")
+
+
+@pytest.mark.parametrize("language", CALLBACKS, ids=lambda language: language.name)
+def test_the_printed_code_judges_callbacks_as_all_clients_do(
+    language: Language, integrating: str, tmp_path: Path
+) -> None:
+    prepare(language, integrating, tmp_path)
+    questions = header_questions()
+    assert {question.answer for question in questions} == {"true", "false"}
+    answers = ask(language, tmp_path, questions)
+    assert len(answers) == len(questions)
+    assert [each for each in zip(answers, questions, strict=True) if each[0] != each[1].answer] == []
+
+
 @pytest.mark.parametrize("language", LANGUAGES, ids=lambda language: language.name)
 def test_the_printed_code_signs_and_verifies_as_the_service_does(
     language: Language, story: Story, integrating: str, tmp_path: Path
 ) -> None:
-    for tool in language.needs:
-        require_tool(tool)
-    code = tmp_path / language.code
-    code.parent.mkdir(exist_ok=True)
-    code.write_text(read_code(integrating, code.name) + "\n", encoding="utf-8")
-    shutil.copy(DRIVERS / language.driver, tmp_path)
-    (tmp_path / "go.mod").write_text("module driver\n\ngo 1.18\n")
+    prepare(language, integrating, tmp_path)
     questions = [*signing_questions(), *verifying_questions(story)]
     if language.name in RECEIVERS:
         questions += vector_questions()
@@ -208,7 +259,9 @@ def test_the_printed_code_signs_and_verifies_as_the_service_does(
 
 
 def test_no_code_block_is_without_a_language_that_runs_it(integrating: str) -> None:
-    assert re.findall(r"<!-- code: (\S+) -->", integrating) == [Path(each.code).name for each in LANGUAGES]
+    assert re.findall(r"<!-- code: (\S+) -->", integrating) == [
+        Path(each.code).name for each in (*LANGUAGES, *CALLBACKS)
+    ]
 
 
 def test_the_javascript_code_gives_amounts_as_texts(integrating: str, tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ from merchant_wallet_client.errors import (
     UnsafeAnswerError,
     make_refusal,
 )
-from merchant_wallet_client.operations import is_repeatable, sign_length_of
+from merchant_wallet_client.operations import READS, is_repeatable, sign_length_of
 from merchant_wallet_client.signing import (
     HMAC,
     MD5,
@@ -214,7 +214,7 @@ class Call:
         self._was_unanswered = True
         wait_s = self._find_wait(None)
         if wait_s is None:
-            raise NoAnswerError(reason, self._tries)
+            raise NoAnswerError(reason, self._tries, only_reads=self._path in READS)
         return Again(wait_s)
 
     def _judge_refusal(self, answer: Answer) -> Again:
@@ -228,7 +228,9 @@ class Call:
             return Again(wait_s)
         says_nothing = self._was_unanswered and answer.code < FIRST_CHECKS_END
         if retry in WAITED or says_nothing:
-            raise NoAnswerError(str(refusal), self._tries, refusal) from refusal
+            raise NoAnswerError(
+                refusal.reason, self._tries, refusal, only_reads=self._path in READS
+            ) from refusal
         raise refusal
 
     def _find_wait_after(self, retry: Retry, told_s: float | None) -> float | None:

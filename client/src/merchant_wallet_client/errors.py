@@ -18,19 +18,23 @@ class BadArgumentError(WalletError, ValueError):
 
 
 class NoAnswerError(WalletError):
-    """No definite answer came, at the last attempt either: the outcome is unknown.
+    """No definite answer came, at the last attempt either: the outcome is unknown, unless it only reads.
 
     `refusal` is the last refusal, if there was one: 42900, 50000, 50300, or one that says nothing of an
     earlier attempt.
     """
 
-    def __init__(self, reason: str, tries: int = 1, refusal: "RefusedError | None" = None) -> None:
+    def __init__(
+        self, reason: str, tries: int = 1, refusal: "RefusedError | None" = None, *, only_reads: bool = False
+    ) -> None:
         self.reason = reason
         self.tries = tries
         self.refusal = refusal
+        advice = "It is not known whether it was done: send it again with the same mcOrderId"
+        if only_reads:
+            advice = "It moves no money: call it again later"
         super().__init__(
-            f"no definite answer after {tries} {'try' if tries == 1 else 'tries'} ({reason}). "
-            "It is not known whether it was done: send it again with the same mcOrderId"
+            f"no definite answer after {tries} {'try' if tries == 1 else 'tries'} ({reason}). {advice}"
         )
 
 
@@ -72,7 +76,7 @@ class RefusedError(WalletError):
         self.data: Mapping[str, Any] = data or {}
         self.request_id = request_id
         self.retry_after_s = retry_after_s
-        super().__init__(self._describe())
+        super().__init__(self._describe(f". {self.advice}"))
 
     @property
     def retry(self) -> Retry:
@@ -85,12 +89,17 @@ class RefusedError(WalletError):
         known = CODES.get(self.code)
         return known.advice if known else "This code is newer than the client: msg says more."
 
-    def _describe(self) -> str:
+    @property
+    def reason(self) -> str:
+        """What the service answered, without advice."""
+        return self._describe("")
+
+    def _describe(self, advice: str) -> str:
         known = CODES.get(self.code)
         name = f" {known.name}" if known else ""
         skew = f" (skewMs {self.data['skewMs']})" if "skewMs" in self.data else ""
         asked = f" [request {self.request_id}]" if self.request_id else ""
-        return f"{self.code}{name}: {self.msg}{skew}. {self.advice}{asked}"
+        return f"{self.code}{name}: {self.msg}{skew}{advice}{asked}"
 
 
 def make_refusal(

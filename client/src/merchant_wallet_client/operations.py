@@ -43,6 +43,12 @@ _ONCE: Final = (PREFIX + _EXCHANGE, "/sandbox/fund", "/sandbox/deposit")
 """What happens again at a repeat without mcOrderId."""
 
 
+READS: Final = frozenset(
+    PREFIX + name for name in ("queryOrder", "getMerchantCustomer", "getMerchantBalance", "getWithdrawFee")
+)
+"""Paths of operations that move no money. After no answer it need not be known whether they were carried out."""
+
+
 def sign_length_of(path: str) -> int:
     """How many characters of the signature an answer of this path has."""
     return SHORT_SIGNS.get(path, SIGN_LENGTH)

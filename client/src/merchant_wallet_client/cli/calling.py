@@ -1,7 +1,7 @@
 """`call`: call an operation."""
 
 import difflib
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 
 import typer
 
@@ -21,15 +21,9 @@ from merchant_wallet_client.cli.terminal import (
     wants_json,
 )
 from merchant_wallet_client.errors import NoAnswerError, RefusedError
-from merchant_wallet_client.operations import NAMES
-from merchant_wallet_client.wire import Answer, Number
+from merchant_wallet_client.operations import NAMES, READS
+from merchant_wallet_client.wire import PREFIX, Answer, Number
 
-MOVING: Final = (
-    "transferFromUserToMerchant",
-    "transferFromMerchantToUser",
-    "createMerchantWithdrawOrder",
-    "exchange",
-)
 FieldsArgument = Annotated[
     list[str] | None, typer.Argument(metavar="[FIELD=VALUE]...", show_default=False, help="The fields.")
 ]
@@ -47,12 +41,12 @@ def call(
 
     \b
     Examples:
-      merchant-wallet call getMerchantBalance
-      merchant-wallet call getMerchantCustomer extUserId=alice --profile shop
+      merchant-wallet-client call getMerchantBalance
+      merchant-wallet-client call getMerchantCustomer extUserId=alice --profile shop
     """
     name = check_operation(operation)
     chosen = find_profile(profile)
-    if name in MOVING and chosen.is_live and not live:
+    if PREFIX + name not in READS and chosen.is_live and not live:
         raise Failure(f"{chosen.name} has a live key, and {name} moves real money. To do it, add --live.")
     answer = ask(chosen, name, read_fields(fields or []))
     show(answer, as_json)

@@ -88,8 +88,8 @@ def verify(
 
     \b
     Examples:
-      merchant-wallet verify --path exchange --nonce 9db2169d59766ab6 < answer.json
-      merchant-wallet verify --header 'webhook-id: evt_7_2' --header '...' < callback.json
+      merchant-wallet-client verify --path exchange --nonce 9db2169d59766ab6 < answer.json
+      merchant-wallet-client verify --header 'webhook-id: evt_7_2' --header '...' < callback.json
     """
     chosen = find_profile(profile)
     body = _read_text()

@@ -25,8 +25,8 @@ def explain(
 
     \b
     Examples:
-      merchant-wallet explain 40101
-      merchant-wallet explain BALANCE_INSUFFICIENT
+      merchant-wallet-client explain 40101
+      merchant-wallet-client explain BALANCE_INSUFFICIENT
     """
     row = find_code(code)
     document = {

@@ -120,8 +120,8 @@ def listen(
 
     \b
     Examples:
-      merchant-wallet listen --forward http://localhost:3000/paid
-      merchant-wallet listen --limit 1 --json
+      merchant-wallet-client listen --forward http://localhost:3000/paid
+      merchant-wallet-client listen --limit 1 --json
     """
     chosen = find_profile(profile)
     if chosen.is_live:

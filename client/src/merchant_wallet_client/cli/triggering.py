@@ -123,9 +123,9 @@ def trigger(
 
     \b
     Examples:
-      merchant-wallet trigger order.paid amount=12.50
-      merchant-wallet trigger deposit.credited extUserId=alice
-      merchant-wallet trigger fund currency=USDT amount=1000
+      merchant-wallet-client trigger order.paid amount=12.50
+      merchant-wallet-client trigger deposit.credited extUserId=alice
+      merchant-wallet-client trigger fund currency=USDT amount=1000
     """
     check_event(event)
     chosen, typed = find_profile(profile), read_fields(fields or [])
