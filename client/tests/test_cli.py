@@ -103,7 +103,14 @@ def test_no_answer_ends_with_2_and_says_that_it_is_not_known(
 
     monkeypatch.setattr(Retries.__init__, "__defaults__", (2, 0.0, 60.0))
     nowhere = {**environment, "MERCHANT_WALLET_URL": "http://127.0.0.1:9"}
-    moved = ("call", "transferFromUserToMerchant", "extUserId=alice", "currency=KFB", "amount=1", "mcOrderId=1")
+    moved = (
+        "call",
+        "transferFromUserToMerchant",
+        "extUserId=alice",
+        "currency=KFB",
+        "amount=1",
+        "mcOrderId=1",
+    )
     result = run(*moved, status=2, env=nowhere)
     assert "It is not known whether it was done" in result.stderr
     assert result.stdout == ""

@@ -59,7 +59,7 @@ def test_a_service_that_stays_busy_leaves_the_outcome_unknown(
     fake: FakeWallet, call: Caller, code: int
 ) -> None:
     fake.refuse("createMerchantWithdrawOrder", code, times=9, retry_after_s=0)
-    with pytest.raises(NoAnswerError, match="with the same mcOrderId$") as caught:
+    with pytest.raises(NoAnswerError, match=r"with the same mcOrderId$") as caught:
         call("create_merchant_withdraw_order", **order_of())
     assert (caught.value.tries, len(fake.requests)) == (4, 4)
     assert caught.value.refusal is not None
@@ -70,7 +70,7 @@ def test_a_service_that_stays_busy_leaves_the_outcome_unknown(
 @pytest.mark.parametrize("code", [50300, 50000, 42900])
 def test_after_a_refused_read_nothing_is_unknown(fake: FakeWallet, call: Caller, code: int) -> None:
     fake.refuse("getMerchantBalance", code, times=9, retry_after_s=0)
-    with pytest.raises(NoAnswerError, match="It moves no money: call it again later$") as caught:
+    with pytest.raises(NoAnswerError, match=r"It moves no money: call it again later$") as caught:
         call("get_merchant_balance")
     assert "known whether" not in str(caught.value)
     assert "mcOrderId" not in str(caught.value)

@@ -30,9 +30,9 @@ def agree(proxy: Proxy, ciphers: str = "") -> str | None:
     client.set_alpn_protocols(["h2", "http/1.1"])
     if ciphers:
         client.set_ciphers(ciphers)
-    with socket.create_connection(("127.0.0.1", proxy.port)) as plain:
-        with client.wrap_socket(plain, server_hostname="127.0.0.1") as encrypted:
-            return encrypted.selected_alpn_protocol()
+    plain = socket.create_connection(("127.0.0.1", proxy.port))
+    with plain, client.wrap_socket(plain, server_hostname="127.0.0.1") as encrypted:
+        return encrypted.selected_alpn_protocol()
 
 
 def test_a_proxy_offers_http_2_and_no_cbc(proxy: Proxy) -> None:

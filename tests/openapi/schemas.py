@@ -48,7 +48,7 @@ def request_schema(operation: str) -> Json:
 
 def webhook_schema(name: str) -> Json:
     """The schema of a callback's body."""
-    body = document()["webhooks"][name]["post"]["requestBody"]
+    body = document()["x-webhooks"][name]["post"]["requestBody"]
     return body["content"]["application/json"]["schema"]
 
 

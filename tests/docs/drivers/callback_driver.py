@@ -1,4 +1,4 @@
-"""Drives the page's Python code for callbacks: one question per line of standard input, one answer per line."""
+"""Drives the page's Python code for callbacks: a question per line of input, an answer per line of output."""
 
 import sys
 

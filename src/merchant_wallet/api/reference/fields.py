@@ -67,37 +67,27 @@ class Field(NamedTuple):
     is_nullable: bool = False
 
 
-_TYPES: Final = {
-    STRING: ("string",),
-    LONG: ("integer",),
-    DECIMAL: ("number",),
-    LONG_OR_STRING: ("integer", "string"),
-}
+_TYPES: Final = {STRING: "string", LONG: "integer", DECIMAL: "number"}
 
 
 def make_schema(field: Field, chains: tuple[str, ...]) -> dict[str, Any]:
     """The JSON schema of a field's value in a request, an answer or a callback."""
-    types = _list_types(field)
-    schema: dict[str, Any] = {"type": types if len(types) > 1 else types[0]}
-    schema |= _bound_numbers(field)
-    if "string" in types:
-        schema |= _bound_text(field, chains)
-    return schema
-
-
-def _list_types(field: Field) -> list[str]:
-    types = _TYPES[field.kind]
-    if field.kind == LONG and field.pattern:
-        types = (*types, "string")
-    return [*types, "null"] if field.is_nullable else [*types]
+    if field.kind == LONG_OR_STRING:
+        # Generators know this form, and not a list of two types.
+        parts = (field._replace(kind=LONG, at_most=None), field._replace(kind=STRING))
+        return {"oneOf": [make_schema(part, chains) for part in parts]}
+    kind = _TYPES[field.kind]
+    schema: dict[str, Any] = {"type": [kind, "null"] if field.is_nullable else kind}
+    return schema | (_bound_text(field, chains) if field.kind == STRING else _bound_numbers(field))
 
 
 def _bound_numbers(field: Field) -> dict[str, Any]:
     if field.kind == DECIMAL:
-        return {"minimum": 0, "format": "decimal"}
-    if field.kind == LONG and field.pattern:
-        return {"minimum": 0, "maximum": MAX_LONG}
-    return {} if field.kind == STRING else {"minimum": 0, "maximum": MAX_EXACT_INTEGER}
+        # oapi-codegen would take 32 bits for it.
+        return {"minimum": 0, "format": "decimal", "x-go-type": "json.Number"}
+    # Without the format most generators take 32 bits, which a time in milliseconds exceeds.
+    most = MAX_LONG if field.pattern else MAX_EXACT_INTEGER
+    return {"format": "int64", "minimum": 0, "maximum": most}
 
 
 def _bound_text(field: Field, chains: tuple[str, ...]) -> dict[str, Any]:

@@ -23,9 +23,7 @@ from merchant_wallet.api.reference.sandbox_controls import EXAMPLES as CONTROL_E
 from merchant_wallet.api.reference.sandbox_controls import GROUP as SANDBOX_GROUP
 from merchant_wallet.api.reference.schemas import (
     Schema,
-    answer_schema,
     capitalize,
-    code_envelope,
     make_schemas,
     refer,
     strip_links,
@@ -64,7 +62,7 @@ Every request is a flat JSON object or form, signed by its field `sign`:
 4. Join the lines with a line feed. `sign` is the first 32 hexadecimal digits of HMAC-SHA256 over that text;
    the key is your secret.
 
-A value is a text or a number, also where only a text is named here. Send amounts as texts. A null and an
+A value is a text or a number, also where only one of them is named here. Send amounts as texts. A null and an
 empty text mean that the field is absent.
 
 Look at `code`, not at the HTTP status: a refusal has HTTP status 200, like a success. If `code` is 200,
@@ -94,15 +92,20 @@ def build_document(
             "version": read_version(),
             "summary": "Balances, sub-users' wallets, withdrawals and exchange for merchants",
             "description": _DESCRIPTION,
+            "contact": {"name": "The operator of this service", "url": server_url},
+            "license": {"name": "Proprietary", "identifier": "LicenseRef-Proprietary"},
         },
         "servers": [{"url": server_url}],
+        # No scheme of OpenAPI describes a signature that is a field of the body.
+        "security": [],
         "tags": [
             {"name": name, "description": text}
             for name, text in _GROUPS.items()
             if any(reference.group == name for reference in references)
         ],
         "paths": {reference.path: {"post": _make_operation(reference)} for reference in references},
-        "webhooks": {
+        # Of `webhooks` openapi-generator makes a client that calls them, and its Python has a syntax error.
+        "x-webhooks": {
             callback.name: {"post": _make_webhook(callback, examples["callbacks"])} for callback in CALLBACKS
         },
         "components": {
@@ -168,7 +171,7 @@ def _make_answer(reference: OperationReference, success: Any) -> Schema:
     codes = [code for code in list_codes(reference) if CODES[code].http_status == 200]
     examples = {"success": {"value": success}} if success else {}
     examples |= {str(code): refer(f"Code{code}", "examples") for code in codes}
-    content: Schema = {JSON: {"schema": answer_schema(reference), "examples": examples}}
+    content: Schema = {JSON: {"schema": refer(f"{capitalize(reference.name)}Answer"), "examples": examples}}
     if reference.name == LISTEN:
         # Each line of the stream is such an object, or blank.
         content[STREAM] = {"schema": refer("ListenedAttempt")}
@@ -182,10 +185,8 @@ def _make_answer(reference: OperationReference, success: Any) -> Schema:
             "queryOrder": {
                 "operationId": "queryOrder",
                 "description": "The order, as it is later.",
-                "requestBody": {
-                    "orderId": "$response.body#/data/orderId",
-                    "mcOrderId": "$response.body#/data/mcOrderId",
-                },
+                # Both ids are in it, and fields that are not known have no effect.
+                "requestBody": "$response.body#/data",
             }
         }
     return answer
@@ -242,7 +243,7 @@ def _make_response(code: int, text: str) -> Schema:
     if code in _HEADERS_OF_CODES:
         component = _HEADERS_OF_CODES[code]
         headers["Allow" if component == "Allow" else "Retry-After"] = refer(component, "headers")
-    content = {JSON: {"schema": code_envelope(code), "example": show_refusal(code)}}
+    content = {JSON: {"schema": refer("Refusal"), "example": show_refusal(code)}}
     return {"description": text, "headers": headers, "content": content}
 
 

@@ -97,7 +97,8 @@ CONTROLS: Final = (
             Field("chainType", STRING, "the chain", 20, values=(CHAIN,)),
             _optional(
                 "address",
-                "of you or of one of your sub-users; or `extUserId`; or none of them: your own address",
+                "of you or of one of your sub-users. Send `address` or `extUserId`, never both; "
+                "with neither it is your own address",
                 64,
                 ADDRESS,
             ),

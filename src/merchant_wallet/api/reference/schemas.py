@@ -3,7 +3,10 @@
 Rules:
 - An answer's schema is open: a new field of `data` breaks no client. A request's schema says what happens to
   unknown fields.
-- A refusal's schema lists the codes that the operation has, and no other.
+- An answer lists the codes that the operation has, and no other.
+- Generators of clients make good types of `type`, `properties`, `required` and `enum`. They make bad ones of
+  a choice of objects, of a property that is `false` or always null, and of several types. So those keywords
+  say what any answer may have. `if`, which generators ignore, says what goes with which code.
 """
 
 import re
@@ -14,14 +17,19 @@ from merchant_wallet.api.reference.callbacks import CALLBACKS, CallbackReference
 from merchant_wallet.api.reference.fields import PLAIN_TEXT, Field, make_schema
 from merchant_wallet.api.reference.operations import COMMON_FIELDS, OperationReference, list_codes
 from merchant_wallet.api.reference.sandbox_controls import LISTEN
-from merchant_wallet.base.codes import CODES, SIGNATURE_MISMATCH, SUCCESS, TIMESTAMP_OUT_OF_TOLERANCE
+from merchant_wallet.base.codes import (
+    BODY_MALFORMED,
+    CODES,
+    SIGNATURE_MISMATCH,
+    SUCCESS,
+    TIMESTAMP_OUT_OF_TOLERANCE,
+)
 from merchant_wallet.base.signing import EVENT_ID
 
 Schema = dict[str, Any]
 
 NAME_PATTERN: Final = "^[A-Za-z0-9_]{1,64}$"
-_EXPLAINED: Final = (SIGNATURE_MISMATCH, TIMESTAMP_OUT_OF_TOLERANCE)
-"""Codes whose refusals have a `data`."""
+_NO_DATA: Final[Schema] = {"properties": {"data": {"type": "null"}}}
 _LINK: Final = re.compile(r"\[([^\]]+)\]\(#[^)]+\)")
 
 
@@ -48,13 +56,9 @@ def make_schemas(
     for reference in references:
         name = capitalize(reference.name)
         schemas[f"{name}Request"] = _request_schema(reference, chains)
-        if reference.answer:
-            schemas[f"{name}Data"] = _object_schema(reference.answer, chains)
-            data = refer(f"{name}Data")
-            schemas[f"{name}Success"] = _envelope({"const": SUCCESS}, {"const": "success"}, data)
-        schemas[f"{name}Refusal"] = _refusal_schema(reference)
-    schemas["ClockRefusal"] = _clock_schema()
-    schemas["SignatureRefusal"] = _signature_schema(sandbox=sandbox)
+        schemas[f"{name}Data"] = _data_schema(reference, chains, sandbox=sandbox)
+        schemas[f"{name}Answer"] = _answer_schema(reference, sandbox=sandbox)
+    schemas["Refusal"] = _refusal_schema()
     if any(reference.name == LISTEN for reference in references):
         schemas["ListenedAttempt"] = _attempt_schema()
     for callback in CALLBACKS:
@@ -62,27 +66,23 @@ def make_schemas(
     return schemas
 
 
-def answer_schema(reference: OperationReference) -> Schema:
-    """The schema of every answer of an operation with HTTP status 200."""
-    name = capitalize(reference.name)
-    success = [] if reference.name == LISTEN else [f"{name}Success"]
-    parts = (*success, f"{name}Refusal", "ClockRefusal", "SignatureRefusal")
-    return {"oneOf": [refer(part) for part in parts]}
-
-
 def callback_schema(callback: CallbackReference, chains: tuple[str, ...]) -> Schema:
     """The schema of a callback's body."""
     return _object_schema(callback.fields, chains)
 
 
-def code_envelope(code: int) -> Schema:
-    """The envelope of a code that has an HTTP status of its own."""
-    return _envelope({"const": code}, {"type": "string"}, {"type": "null"})
-
-
-def _envelope(code: Schema, msg: Schema, data: Schema) -> Schema:
-    properties = {"code": code, "msg": msg, "data": data}
-    return {"type": "object", "required": list(properties), "properties": properties}
+def _envelope(codes: Sequence[int], data: Schema, rest: Schema) -> Schema:
+    """The envelope of one of these codes. `rest` is what else holds of it."""
+    msg = {"type": "string", "description": "`success`, or a sentence that says what is wrong"}
+    properties = {"code": refer("Code"), "msg": msg, "data": data}
+    return {
+        "type": "object",
+        "required": list(properties),
+        "properties": properties,
+        "if": {"properties": {"code": {"enum": [*codes]}}},
+        "then": rest,
+        "else": {"not": {}},
+    }
 
 
 def _object_schema(fields: Sequence[Field], chains: tuple[str, ...]) -> Schema:
@@ -99,15 +99,12 @@ def _request_schema(reference: OperationReference, chains: tuple[str, ...]) -> S
     return {
         "type": "object",
         "required": [field.name for field in fields if field.is_required],
-        "properties": {
-            **{field.name: _describe(field, chains) for field in fields},
-            # A request that has it could be a callback of ours, sent back.
-            EVENT_ID: False,
-        },
-        "propertyNames": {"pattern": NAME_PATTERN},
+        "properties": {field.name: _describe(field, chains) for field in fields},
+        # A request that has an eventId could be a callback of ours, sent back.
+        "propertyNames": {"pattern": NAME_PATTERN, "not": {"const": EVENT_ID}},
         "additionalProperties": {
             "description": "Unknown fields are signed and have no other effect.",
-            "type": ["string", "number", "null"],
+            "type": "string",
             "pattern": PLAIN_TEXT.replace("+$", "*$"),
         },
     }
@@ -118,35 +115,67 @@ def _describe(field: Field, chains: tuple[str, ...]) -> Schema:
     return ({"description": text} if text else {}) | make_schema(field, chains)
 
 
-def _refusal_schema(reference: OperationReference) -> Schema:
-    codes = [
-        code for code in list_codes(reference) if CODES[code].http_status == 200 and code not in _EXPLAINED
-    ]
-    return _envelope({"enum": codes}, {"type": "string"}, {"type": "null"})
-
-
-def _clock_schema() -> Schema:
-    data = {
+def _data_schema(reference: OperationReference, chains: tuple[str, ...], *, sandbox: bool) -> Schema:
+    """What `data` may have. None of it is required here, because a refusal has other fields."""
+    fields = _object_schema(reference.answer, chains)["properties"]
+    for kind in _list_explained(sandbox=sandbox).values():
+        fields |= kind
+    return {
         "type": "object",
-        "required": ["serverTime", "skewMs"],
-        "properties": {
-            "serverTime": {"type": "integer", "description": "the service's clock, in milliseconds"},
-            "skewMs": {"type": "integer", "description": "your timestamp less the service's clock"},
-        },
+        "description": "With code 200 it has every field of the answer.",
+        "properties": fields,
     }
-    return _envelope({"const": TIMESTAMP_OUT_OF_TOLERANCE}, {"type": "string"}, data)
 
 
-def _signature_schema(*, sandbox: bool) -> Schema:
-    data: Schema = {"type": "null"}
-    if sandbox:
-        text = {"type": "string", "description": "the text that the service signed; in a sandbox alone"}
-        data = {
-            "type": ["object", "null"],
-            "required": ["stringToSign"],
-            "properties": {"stringToSign": text},
-        }
-    return _envelope({"const": SIGNATURE_MISMATCH}, {"type": "string"}, data)
+def _list_explained(*, sandbox: bool) -> dict[int, Schema]:
+    """The codes whose refusals have a `data`, with its fields."""
+    clock = {
+        "serverTime": _whole("with 40102: the service's clock, in milliseconds"),
+        "skewMs": _whole("with 40102: your timestamp less the service's clock, in milliseconds"),
+    }
+    text = {
+        "type": "string",
+        "description": "with 40101, in a sandbox alone: the text that the service signed",
+    }
+    return {TIMESTAMP_OUT_OF_TOLERANCE: clock} | (
+        {SIGNATURE_MISMATCH: {"stringToSign": text}} if sandbox else {}
+    )
+
+
+def _whole(text: str) -> Schema:
+    return {"type": "integer", "format": "int64", "description": text}
+
+
+def _answer_schema(reference: OperationReference, *, sandbox: bool) -> Schema:
+    """Every answer of an operation with HTTP status 200: the success, or a refusal with its code."""
+    codes = [code for code in list_codes(reference) if CODES[code].http_status == 200]
+    # A stream of callbacks is no such answer, so it has no success.
+    success = [] if reference.name == LISTEN else [SUCCESS]
+    data = {"oneOf": [refer(f"{capitalize(reference.name)}Data"), {"type": "null"}]}
+    rest = _NO_DATA
+    for code, fields in _list_explained(sandbox=sandbox).items():
+        # A path that is not known is not signed, so such a refusal may have no text.
+        types = ["object", "null"] if code == SIGNATURE_MISMATCH else "object"
+        rest = _when(code, {"data": {"type": types, "required": list(fields)}}, rest)
+    if success:
+        required = [field.name for field in reference.answer]
+        own = {"msg": {"const": "success"}, "data": {"type": "object", "required": required}}
+        rest = _when(SUCCESS, own, rest)
+    return _envelope([*success, *codes], data, rest)
+
+
+def _when(code: int, properties: Schema, otherwise: Schema) -> Schema:
+    return {
+        "if": {"properties": {"code": {"const": code}}},
+        "then": {"properties": properties},
+        "else": otherwise,
+    }
+
+
+def _refusal_schema() -> Schema:
+    """A refusal with an HTTP status of its own."""
+    codes = [row.code for row in CODES.values() if row.http_status != 200]
+    return _envelope([BODY_MALFORMED, *codes], {"type": ["object", "null"]}, _NO_DATA)
 
 
 def _attempt_schema() -> Schema:
@@ -162,14 +191,14 @@ def _attempt_schema() -> Schema:
 
 
 def _code_schema() -> Schema:
-    rows = [
-        {
-            "const": row.code,
-            "title": row.name,
-            "description": row.meaning,
-            "x-ask-again": row.retry,
-            "x-http-status": row.http_status,
-        }
-        for row in CODES.values()
-    ]
-    return {"type": "integer", "description": "Every code. A code never changes its meaning.", "oneOf": rows}
+    rows = CODES.values()
+    return {
+        "type": "integer",
+        "description": "Every code. A code never changes its meaning.",
+        "enum": [row.code for row in rows],
+        # The names of these fields are a convention of generators.
+        "x-enum-varnames": [row.name for row in rows],
+        "x-enum-descriptions": [row.meaning for row in rows],
+        "x-ask-again": [row.retry for row in rows],
+        "x-http-status": [row.http_status for row in rows],
+    }

@@ -198,7 +198,11 @@ DEPOSIT: Final = Action(
     _deposit,
     (
         ("chainType", "the chain"),
-        ("address", "of you or of one of your sub-users; or `extUserId`; or none of them: your own address"),
+        (
+            "address",
+            "of you or of one of your sub-users. Send `address` or `extUserId`, never both; "
+            "with neither it is your own address",
+        ),
         ("extUserId", "the sub-user, see `address`"),
         ("amount", "more than 0, at most 1000000 and 6 decimals; a small one is dust"),
         ("finality", "`auto` (default): final by itself; `manual`: when you call `confirm`"),
