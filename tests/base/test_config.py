@@ -100,6 +100,8 @@ def test_every_setting_is_read_from_the_environment() -> None:
         ("WALLET_PUBLIC_URL", "https://pay.example.com/?a=1", "without path and query"),
         ("WALLET_PUBLIC_URL", "https://pay.example.com/wallets", "without path and query"),
         ("WALLET_PUBLIC_URL", "https://[1", "http:// or https://"),
+        ("WALLET_SECURITY_CONTACT", "security@pay.example.com", "mailto:"),
+        ("WALLET_SECURITY_CONTACT", "mailto:a@pay.example.com\nExpires: 1", "mailto:"),
         ("WALLET_SANDBOX", "maybe", "true or false"),
         ("WALLET_TIMESTAMP_TOLERANCE_S", "0", "1 to 43200"),
         ("WALLET_TIMESTAMP_TOLERANCE_S", "43201", "1 to 43200"),

@@ -111,7 +111,8 @@ def clients(folder: Path) -> Path:
             options["typeMappings"] = {"number": "float64"}
         (folder / f"{name}.json").write_text(json.dumps(options))
     (folder / "oapi").mkdir()
-    (folder / "client.json").write_text(json.dumps({"package_name_override": "generated_client", "post_hooks": []}))
+    named = {"package_name_override": "generated_client", "post_hooks": []}
+    (folder / "client.json").write_text(json.dumps(named))
     commands: Sequence[tuple[object, ...]] = (
         (
             *("java", *QUICK, "-jar", require_tool("openapi-generator"), "batch", "--threads", "2"),

@@ -3,12 +3,16 @@
 import json
 import re
 import socket
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from tests.journeys.client import write_json
 from tests.journeys.conftest import Platform, Shop
 from tests.journeys.orders import exchange
 from tests.rows import each_row
+
+
+SETTINGS = {"security_contact": "mailto:security@pay.example"}
 
 
 def ask(platform: Platform, request: bytes) -> tuple[int, dict[str, str], bytes]:
@@ -26,6 +30,16 @@ def ask(platform: Platform, request: bytes) -> tuple[int, dict[str, str], bytes]
 
 def get(platform: Platform, path: str) -> tuple[int, dict[str, str], bytes]:
     return ask(platform, f"GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
+
+
+def test_who_finds_a_vulnerability_learns_whom_to_tell(platform: Platform) -> None:
+    status, headers, body = get(platform, "/.well-known/security.txt")
+    assert (status, headers["content-type"]) == (200, "text/plain; charset=utf-8")
+    fields = dict(line.split(": ", 1) for line in body.decode().splitlines())
+    assert fields["Contact"] == "mailto:security@pay.example"
+    left = datetime.fromisoformat(fields["Expires"]) - datetime.now(UTC)
+    assert timedelta(days=170) < left < timedelta(days=365)
+    assert fields["Canonical"].endswith("/.well-known/security.txt")
 
 
 @pytest.mark.parametrize(

@@ -56,6 +56,13 @@ def read_mail_address(value: str) -> str:
     return value
 
 
+def read_contact(value: str) -> str:
+    """A contact of RFC 9116: a URI for mail, the web or a telephone. Raises ValueError."""
+    if re.fullmatch(r"(?:mailto:|https://|tel:)[!-~]+", value) is None:
+        raise ValueError(value)
+    return value
+
+
 def read_path(value: str) -> Path:
     """A path; `~` is the home folder."""
     return Path(value).expanduser()

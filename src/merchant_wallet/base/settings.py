@@ -20,6 +20,7 @@ from merchant_wallet.base.setting_types import (
     parse_key,
     read_cell_urls,
     read_chains,
+    read_contact,
     read_database_url,
     read_flag,
     read_hook_url,
@@ -103,6 +104,13 @@ class Settings:
         "an http:// or https:// URL without path and query",
         "The URL of the pages, at the root of a host; https:// outside the sandbox. Without it, WALLET_HOST "
         "and WALLET_PORT.",
+    )
+    security_contact: str | None = _setting(
+        None,
+        read_contact,
+        "a URI that begins with mailto:, https:// or tel:",
+        "Whom to tell about a vulnerability: `/.well-known/security.txt` names it. Without it, there is no "
+        "such file.",
     )
     sandbox: bool = _setting(
         True,

@@ -37,7 +37,7 @@ from merchant_wallet.processes.base import Base, make_writer, open_tracing
 from merchant_wallet.processes.cell_connections import CellConnections
 from merchant_wallet.processes.routes import build_endpoints, build_routes
 from merchant_wallet.sub_users.links import LINK_KEY, make_link_token
-from merchant_wallet.web import client, documentation, reference, start, static
+from merchant_wallet.web import client, documentation, reference, security_txt, start, static
 from merchant_wallet.web.cells import CellPools
 from merchant_wallet.web.connections import PAGE_CONNECTIONS, STRANGER_PLACES, Connections
 from merchant_wallet.web.context import PageContext
@@ -218,6 +218,8 @@ async def open_web(
             admit_file, lambda request: context.client(request).language, documentation.read_documentation()
         )
         further = [page, static.make_route(admit_file), start.make_route(context, admit_file), *pages]
+        if settings.security_contact is not None:
+            further.append(security_txt.make_route(settings.security_contact, public_url, clock))
         yield Web(
             endpoints, build_routes(endpoints, dependencies, settings.mode, further, sites), dependencies
         )
