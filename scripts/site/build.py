@@ -152,11 +152,13 @@ def _list_entries(pages: Sequence[Page], language: Language) -> list[Any]:
 
 
 def _run(language: Language, sources: Path, target: Path) -> None:
-    search: dict[str, Any] = {"lang": "en", "separator": r"[\s\u200b\-,:!=\[\]()\"`/]+|\.(?!\d)"}
+    # The words in a name are found too: `getWithdrawFee` by "withdraw fee".
+    names = r"|\.(?!\d)|(?!\b)(?=[A-Z][a-z])"
+    search: dict[str, Any] = {"lang": "en", "separator": r"[\s\u200b\-,:!=\[\]()\"`/]+" + names}
     if language == "zh":
         search = {
             "lang": ["en", "zh"],
-            "separator": r"[\s\u200b\u3000-\u303f\uff00-\uffef\-,:!=\[\]()\"`/]+|\.(?!\d)",
+            "separator": r"[\s\u200b\u3000-\u303f\uff00-\uffef\-,:!=\[\]()\"`/]+" + names,
         }
     config = load_config(
         str(WRITTEN / "mkdocs.yml"),

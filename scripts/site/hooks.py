@@ -9,10 +9,18 @@ import re
 from pathlib import Path
 from typing import Any, Final
 
+OPERATORS_BOOST: Final = 0.2
 FOLDER: Final = "assets/inline"
 _CHECKBOX: Final = '<input type="checkbox" disabled'
 _BLOCK = re.compile(r"(<pre[^>]*>(?:<span></span>)?(?:<a [^>]*></a>)?)<code>")
 _INLINE = re.compile(r"<script>(.*?)</script>", re.DOTALL)
+
+
+def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
+    """Rank the operators' pages below the integrators' ones in the search."""
+    if page.file.src_uri.startswith("operating/"):
+        page.meta.setdefault("search", {})["boost"] = OPERATORS_BOOST
+    return markdown
 
 
 def on_post_page(output: str, page: Any, config: Any) -> str:

@@ -11,7 +11,6 @@ from tests.journeys.conftest import Platform, Shop
 from tests.journeys.orders import exchange
 from tests.rows import each_row
 
-
 SETTINGS = {"security_contact": "mailto:security@pay.example"}
 
 

@@ -5,7 +5,6 @@ Rules:
   Only a common field that is malformed on purpose stays as it is.
 - Every other well-formed request gets values that exist: a sub-user, an address, an order.
 - JSON Schema takes 7.0 for a whole number, and the interface does not: such a number is written as 7.
-- A form has no null: such a field is left out. schemathesis would send the text `null`.
 - HTTP status 200 is also a refusal's, so schemathesis' own judgement of statuses is replaced by one of
   `code`.
 """
@@ -35,7 +34,6 @@ FORMS: Final = {
     "nonceStr": r"[A-Za-z0-9_-]{1,32}",
     "sign": r"[0-9A-Fa-f]{32}",
 }
-JSON: Final = "application/json"
 WHOLE_NUMBERS: Final = ("timestamp", "orderId")
 NOT_FOR_WELL_FORMED: Final = {40000, 40001, 40002, 40100, 40101, 40102, 40103}
 ARRIVES_AS_ZERO: Final = "amount: nothing would arrive after the exchange at the present rate"
@@ -47,9 +45,6 @@ def before_call(context: HookContext, case: Case[Any], kwargs: dict[str, Any]) -
     body: Any = case.body
     if not isinstance(body, dict):
         return
-    if case.media_type != JSON:
-        for name in [name for name, value in body.items() if value is None]:
-            del body[name]
     if is_well_formed(case):
         body |= {name: int(value) for name, value in body.items() if is_whole_float(name, value)}
     if is_well_formed(case) and hashlib.sha256(repr(sorted(body)).encode()).digest()[0] % 2:
@@ -63,7 +58,7 @@ def before_call(context: HookContext, case: Case[Any], kwargs: dict[str, Any]) -
     mine = [name for name in fresh if re.fullmatch(FORMS[name], show(body.get(name)))]
     body |= {name: fresh[name] for name in mine}
     if "sign" in mine:
-        texts = {name: show(value, case.media_type) for name, value in body.items() if name != "sign"}
+        texts = {name: show(value) for name, value in body.items() if name != "sign"}
         body["sign"] = sign(case.operation.path, texts)
 
 
@@ -93,11 +88,11 @@ def is_whole_float(name: str, value: Any) -> bool:
     return name in WHOLE_NUMBERS and isinstance(value, float) and value.is_integer()
 
 
-def show(value: Any, media_type: str | None = JSON) -> str:
+def show(value: Any) -> str:
     """A value as its text on the wire."""
     if isinstance(value, str):
         return value
-    return "" if value is None and media_type == JSON else json.dumps(value)
+    return "" if value is None else json.dumps(value)
 
 
 def as_texts(body: Mapping[str, Any]) -> dict[str, Any]:

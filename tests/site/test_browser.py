@@ -57,6 +57,8 @@ def test_pages_fit_their_screen_and_are_accessible(visits: Visits, service: str,
                 "40101": "40101",
                 "idempotency": "Idempotency and retries",
                 "notifyUrl": "createMerchantWithdrawOrder",
+                "withdraw fee": "getWithdrawFee",
+                "getWithdrawFee": "getWithdrawFee",
             },
         ),
         (

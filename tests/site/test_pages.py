@@ -2,6 +2,7 @@
 says.
 """
 
+import json
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -64,6 +65,14 @@ def test_every_page_of_the_integrators_part_is_in_both_languages(site: Path) -> 
     alone = {name for name in english if name.startswith("operating/")} - {"operating/index.html"}
     assert english - alone == chinese
     assert len(chinese) > 60
+
+
+def test_the_search_ranks_operators_pages_below_all_others(site: Path) -> None:
+    entries = json.loads((site / "search/search_index.json").read_text(encoding="utf-8"))["docs"]
+    boosts: dict[bool, list[float]] = {True: [], False: []}
+    for entry in entries:
+        boosts[entry["location"].startswith("operating/")].append(entry.get("boost", 1))
+    assert max(boosts[True]) < min(boosts[False])
 
 
 def test_no_link_is_dead_and_nothing_comes_from_another_host(site: Path) -> None:

@@ -44,7 +44,6 @@ EXAMPLES: Final = Path(__file__).with_name("examples.json")
 EXAMPLE_SERVER: Final = "https://wallet.example"
 JSON: Final = "application/json"
 STREAM: Final = "application/x-ndjson"
-FORM: Final = "application/x-www-form-urlencoded"
 _GROUPS: Final = {
     "Accounts": "Balances, sub-users' wallets and exchange.",
     "Transfers": "Between your balance and the wallets of your sub-users.",
@@ -52,7 +51,8 @@ _GROUPS: Final = {
     SANDBOX_GROUP: "Control actions for your tests. A live service has none of these paths (404).",
 }
 _DESCRIPTION: Final = """\
-Every request is a flat JSON object or form, signed by its field `sign`:
+Every request is a flat JSON object, signed by its field `sign`. The same fields as a form
+(`application/x-www-form-urlencoded`) are accepted too.
 
 1. Take every field that you send except `sign`, and leave out those that are null or empty.
 2. Sort them by name, in byte order.
@@ -138,7 +138,7 @@ def _make_operation(reference: OperationReference) -> Schema:
         "summary": reference.summary,
         "description": strip_links(reference.text),
         "tags": [reference.group],
-        "requestBody": {"required": True, "content": {JSON: body, FORM: {"schema": schema}}},
+        "requestBody": {"required": True, "content": {JSON: body}},
         "responses": {
             "200": _make_answer(reference, example["answer"]),
             "400": refer("Malformed", "responses"),
