@@ -31,7 +31,7 @@ HERE = Path(__file__).with_name("generated")
 PYTHON = ROOT / "build/openapi-python/bin/python"
 JARS = ROOT / "build/openapi"
 QUICK = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
-GENERATORS = {
+GENERATORS: dict[str, tuple[str, dict[str, object]]] = {
     "typescript": ("typescript-fetch", {}),
     "java": ("java", {"library": "native", "useJakartaEe": True, "openApiNullable": False}),
     "generator": ("go", {"packageName": "generator", "withGoMod": False}),

@@ -154,7 +154,7 @@ def _answer_schema(reference: OperationReference, *, sandbox: bool) -> Schema:
     data = {"oneOf": [refer(f"{capitalize(reference.name)}Data"), {"type": "null"}]}
     rest = _NO_DATA
     for code, fields in _list_explained(sandbox=sandbox).items():
-        # A path that is not known is not signed, so such a refusal may have no text.
+        # The example of this refusal has no text: each request has its own.
         types = ["object", "null"] if code == SIGNATURE_MISMATCH else "object"
         rest = _when(code, {"data": {"type": types, "required": list(fields)}}, rest)
     if success:
