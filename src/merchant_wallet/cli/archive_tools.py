@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from merchant_wallet.book.archive.months import ArchivedMonth
     from merchant_wallet.book.checkpoint_keys import CheckpointKeys
 
-COLUMNS: Final = ("merchantId", "month", "entries", "bytes", "rows", "file")
+COLUMNS: Final = terminal.Table("merchantId", "month", "entries", "bytes", "rows", "file")
 WRONG: Final = "WRONG"
 NAMES_SINCE: Final = 56
 """Programs that know this migration look for order ids in the archive, too."""

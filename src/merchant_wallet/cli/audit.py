@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Read and verify the log of what was changed by whom.", no_args_is_help=True)
 
-LIST_COLUMNS = ("auditNo", "atMs", "actor", "action", "subject", "merchantId", "source", "before", "after")
+LIST_COLUMNS = terminal.Table(
+    "auditNo", "atMs", "actor", "action", "subject", "merchantId", "source", "before", "after"
+)
 
 
 @app.command()

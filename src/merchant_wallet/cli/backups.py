@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Back up the own PostgreSQL, and restore it to a moment.")
 
-COLUMNS: Final = ("name", "endedMs", "storedBytes", "timeline", "restorableToMs")
+COLUMNS: Final = terminal.Table("name", "endedMs", "storedBytes", "timeline", "restorableToMs")
+BOOK_COLUMNS: Final = terminal.Table("merchantId", "ok", "entries", "headHash")
 MEGABYTE: Final = 10**6
 NEVER_RESTORED: Final = "keys/signed.jsonl"
 
@@ -230,7 +231,7 @@ def verify(
     document["authenticated"] = not unauthenticated
     terminal.print_answer(document if as_json else _spell_losses(document), as_json)
     if not as_json:
-        terminal.print_table(("merchantId", "ok", "entries", "headHash"), document["books"])
+        terminal.print_table(BOOK_COLUMNS, document["books"])
     if not document["ok"]:
         raise typer.Exit(REFUSED)
 

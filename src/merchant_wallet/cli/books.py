@@ -26,7 +26,7 @@ app = typer.Typer(help="Credit and debit, read balances and statements, verify."
 app.add_typer(journals.app)
 app.add_typer(rollbacks.app)
 
-ACCOUNT_COLUMNS = ("account", "currency", "balance")
+ACCOUNT_COLUMNS = terminal.Table("account", "currency", "balance")
 
 SubUserOption = Annotated[
     str | None,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from merchant_wallet.base.ids import MAX_ID
+from merchant_wallet.base.moments import format_moment
 from merchant_wallet.callbacks.callback_states import State, read_shown_name, show_name
 from merchant_wallet.cli import terminal
 from merchant_wallet.cli.failures import CANNOT_RUN, Failure
@@ -24,8 +25,19 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Look at callbacks to merchants, send them again, pause them.", no_args_is_help=True)
 
 STATES: Final = tuple(map(show_name, State))
-LIST_COLUMNS = ("merchantId", "eventId", "state", "attempts", "nextMs", "createdMs", "deliveredMs")
-ATTEMPT_COLUMNS = ("attemptNo", "atMs", "address", "httpStatus", "latencyMillis", "error", "answer")
+LIST_COLUMNS = terminal.Table(
+    "merchantId",
+    "eventId",
+    "state",
+    "attempts",
+    "nextMs",
+    "createdMs",
+    "deliveredMs",
+    spare=("createdMs", "nextMs"),
+)
+ATTEMPT_COLUMNS = terminal.Table(
+    "attemptNo", "atMs", "address", "httpStatus", "latencyMillis", "error", "answer"
+)
 EVENT_FORM: Final = re.compile(r"evt_([0-9]{1,16})_([2-6]|deposit)")
 
 EventArgument = Annotated[
@@ -90,7 +102,7 @@ def list_some(
     document = run(data, act)
     terminal.print_list(document, "callbacks", LIST_COLUMNS, as_json)
     for pause in document["pausedMerchants"]:
-        since = terminal.show_moment(pause["sinceMs"])
+        since = format_moment(pause["sinceMs"])
         terminal.note(f"Merchant {pause['merchantId']} is paused since {since} by {pause['pausedBy']}.")
     if document["more"]:
         go_on = f"--before {document['nextBefore']}" if merchant else "a larger --limit, or --merchant"

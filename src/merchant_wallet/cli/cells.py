@@ -13,7 +13,7 @@ app = typer.Typer(help="Spread merchants' books over several databases.", no_arg
 app.add_typer(cell_moves.app)
 
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Letters, digits, - and _, at most 31.")]
-CELL_COLUMNS: Final = (
+CELL_COLUMNS: Final = terminal.Table(
     "name",
     "state",
     "move",
@@ -27,6 +27,7 @@ CELL_COLUMNS: Final = (
     "mirrorAgeMs",
     "address",
     "schema",
+    spare=("mirrorAgeMs", "standbyLagMs", "sizeMib", "entriesPerSecond", "schema", "entries"),
 )
 
 

@@ -2,12 +2,13 @@
 
 from typing import TYPE_CHECKING, Any, Final
 
+from merchant_wallet.cli import terminal
 from merchant_wallet.cli.session import Session
 
 if TYPE_CHECKING:
     from merchant_wallet.custody.cold.store import ColdTransfer
 
-CHAIN_COLUMNS: Final = (
+CHAIN_COLUMNS: Final = terminal.Table(
     "chainType",
     "hot",
     "hotMs",
@@ -19,8 +20,11 @@ CHAIN_COLUMNS: Final = (
     "target",
     "mostHot",
     "suggestion",
+    spare=("hotMs", "coldMs", "coldWallet"),
 )
-TRANSFER_COLUMNS: Final = ("transferId", "chainType", "direction", "amount", "way", "step", "txHash", "why")
+TRANSFER_COLUMNS: Final = terminal.Table(
+    "transferId", "chainType", "direction", "amount", "way", "step", "txHash", "why", spare=("way",)
+)
 
 
 def describe_transfer(one: "ColdTransfer") -> dict[str, Any]:

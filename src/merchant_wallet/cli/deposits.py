@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Look at deposits; let one arrive in the sandbox.", no_args_is_help=True)
 
-LIST_COLUMNS = (
+LIST_COLUMNS = terminal.Table(
     "merchantId",
     "extUserId",
     "chainType",
@@ -38,8 +38,9 @@ LIST_COLUMNS = (
     "confirmations",
     "credited",
     "seenMs",
+    spare=("confirmations", "credited", "merchantId"),
 )
-CHAIN_COLUMNS = ("chainType", "finalBlock", "headBlock", "movedMs", "alert")
+CHAIN_COLUMNS = terminal.Table("chainType", "finalBlock", "headBlock", "movedMs", "alert")
 SENDER = bytes.fromhex("00000000000000000000000000000000005a4d0e")
 """The sender of simulated deposits."""
 

@@ -20,7 +20,7 @@ from merchant_wallet.cli.session import Session, find_actor, run
 
 app = typer.Typer(help="The platform's earned fees.", no_args_is_help=True)
 
-LIST_COLUMNS = ("merchantId", "merchantName", "currency", "held", "withdrawn", "earned")
+LIST_COLUMNS = terminal.Table("merchantId", "merchantName", "currency", "held", "withdrawn", "earned")
 DEFAULT_REASON = "platform fees withdrawn"
 
 

@@ -31,11 +31,13 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Reports, months, invoices and files for accountants.", no_args_is_help=True)
 app.add_typer(finance_solvency.app)
 
-MONTH_COLUMNS: Final = (
+MONTH_COLUMNS: Final = terminal.Table(
     *("month", "version", "state", "books", "preparedMs", "proposedBy", "acceptedBy", "closedMs"),
 )
-INVOICE_COLUMNS: Final = ("number", "merchantId", "merchantName", "month", "totals", "issuedMs", "corrects")
-FAULT_COLUMNS: Final = ("month", "merchantId", "text")
+INVOICE_COLUMNS: Final = terminal.Table(
+    "number", "merchantId", "merchantName", "month", "totals", "issuedMs", "corrects"
+)
+FAULT_COLUMNS: Final = terminal.Table("month", "merchantId", "text")
 KEY_ADVICE: Final = (
     "Give the public key that `doctor` showed then and you noted down, with --key; or bring back"
     " the checkpoints' folder `evidence`."

@@ -18,10 +18,11 @@ if TYPE_CHECKING:
     from merchant_wallet.reporting.finance.reports import AccountReport, Report
     from merchant_wallet.web.languages import Language
 
-ACCOUNT_COLUMNS: Final = ("account", "currency", "opening", "in", "out", "closing")
-KIND_COLUMNS: Final = ("account", "currency", "kind", "in", "out", "postings")
-FEE_COLUMNS: Final = ("chainType", "purpose", "transactions", "fee", "coin", "paidBy")
-HOT_COLUMNS: Final = ("chainType", "coin", "fees", "toDepositAddresses", "lost")
+ACCOUNT_COLUMNS: Final = terminal.Table("account", "currency", "opening", "in", "out", "closing")
+KIND_COLUMNS: Final = terminal.Table("account", "currency", "kind", "in", "out", "postings")
+FEE_COLUMNS: Final = terminal.Table("chainType", "purpose", "transactions", "fee", "coin", "paidBy")
+VERSION_COLUMNS: Final = terminal.Table("month", "version", *ACCOUNT_COLUMNS.columns)
+HOT_COLUMNS: Final = terminal.Table("chainType", "coin", "fees", "toDepositAddresses", "lost")
 
 
 class Span(NamedTuple):
@@ -238,4 +239,4 @@ def print_superseded(months: Sequence[dict[str, Any]]) -> None:
         for side, version in (("before", former["version"]), ("after", former["version"] + 1))
     ]
     if rows:
-        terminal.print_table(("month", "version", *ACCOUNT_COLUMNS), rows)
+        terminal.print_table(VERSION_COLUMNS, rows)

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 app = typer.Typer()
 
-NOW_COLUMNS: Final = ("currency", "owed", "held", "surplus", "fees", "desk", "rest")
-DAY_COLUMNS: Final = ("day", "currency", "owed", "held", "surplus", "fees", "desk")
+NOW_COLUMNS: Final = terminal.Table("currency", "owed", "held", "surplus", "fees", "desk", "rest")
+DAY_COLUMNS: Final = terminal.Table("day", "currency", "owed", "held", "surplus", "fees", "desk")
 
 
 @app.command()

@@ -11,7 +11,7 @@ from merchant_wallet.cli.session import Session, run
 
 app = typer.Typer()
 
-COLUMNS = ("kind", "text", "merchantId", "sinceMs", "mayAct")
+COLUMNS = terminal.Table("kind", "text", "merchantId", "sinceMs", "mayAct", spare=("mayAct", "merchantId"))
 
 
 @app.command()

@@ -22,6 +22,15 @@ app = typer.Typer()
 WRITE_ROWS: Final = 1000
 MAX_MS: Final = 2**53
 SECONDS_DIGITS: Final = 10
+BOOK_COLUMNS: Final = terminal.Table(
+    "merchantId",
+    "ok",
+    "entries",
+    "openOrders",
+    "checkpoints",
+    "headHash",
+    spare=("checkpoints", "openOrders"),
+)
 
 
 @app.command()
@@ -170,7 +179,7 @@ def verify(
     if as_json:
         terminal.print_document({"ok": sound, "books": books})
     else:
-        terminal.print_table(("merchantId", "ok", "entries", "openOrders", "checkpoints", "headHash"), books)
+        terminal.print_table(BOOK_COLUMNS, books)
     for report in reports:
         note_fault(report)
     if not sound:

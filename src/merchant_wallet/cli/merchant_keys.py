@@ -25,7 +25,16 @@ if TYPE_CHECKING:
 
 app = typer.Typer()
 
-LIST_COLUMNS: Final = ("keyNo", "name", "appKey", "operations", "networks", "usedMs", "revokedMs")
+LIST_COLUMNS: Final = terminal.Table(
+    "keyNo",
+    "name",
+    "appKey",
+    "operations",
+    "networks",
+    "usedMs",
+    "revokedMs",
+    spare=("networks", "operations"),
+)
 _UNITS_MS: Final = {"m": 60_000, "h": 3_600_000, "d": 86_400_000}
 KeyArgument = Annotated[int, typer.Argument(metavar="KEY", min=1, help="Number of the key, as in `keys`.")]
 NameOption = Annotated[

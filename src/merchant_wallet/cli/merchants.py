@@ -35,7 +35,9 @@ app.add_typer(look)
 app.add_typer(moves)
 app.add_typer(payout_rules)
 
-LIST_COLUMNS = ("merchantId", "name", "appKey", "status", "currencyMode", "createdMs")
+LIST_COLUMNS = terminal.Table(
+    "merchantId", "name", "appKey", "status", "currencyMode", "createdMs", spare=("currencyMode", "createdMs")
+)
 
 RateText = Annotated[str | None, typer.Option(metavar="SHARE", help="Share of the amount, such as 0.005.")]
 AmountText = Annotated[str | None, typer.Option(metavar="AMOUNT", help="In USDT, such as 1000 or 2.5.")]

@@ -11,7 +11,16 @@ from merchant_wallet.cli.session import Session, run
 
 app = typer.Typer(help="Messages to operators about what waits for them.", no_args_is_help=True)
 
-COLUMNS = ("notificationNo", "operator", "channel", "state", "attempts", "createdMs", "answer")
+COLUMNS = terminal.Table(
+    "notificationNo",
+    "operator",
+    "channel",
+    "state",
+    "attempts",
+    "createdMs",
+    "answer",
+    spare=("attempts", "createdMs"),
+)
 
 FailedOption = Annotated[bool, typer.Option("--failed", help="Only those that were given up.")]
 LimitOption = Annotated[int, typer.Option("--limit", min=1, max=1000, help="At most so many.")]

@@ -11,7 +11,7 @@ from merchant_wallet.cli.session import Session, run
 
 app = typer.Typer()
 
-SESSION_COLUMNS = ("sessionId", "source", "userAgent", "createdMs", "seenMs", "expiresMs")
+SESSION_COLUMNS = terminal.Table("sessionId", "source", "userAgent", "createdMs", "seenMs", "expiresMs")
 
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="The operator's name.")]
 

@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Make operators of the console, reset, disable and list them.", no_args_is_help=True)
 app.add_typer(operator_sessions.app)
 
-LIST_COLUMNS = ("name", "role", "merchantId", "status", "enrolled", "createdMs")
+LIST_COLUMNS = terminal.Table(
+    "name", "role", "merchantId", "status", "enrolled", "createdMs", spare=("createdMs", "enrolled")
+)
 KEPT_ONCE = "Hand the password over now: it is shown this once. The first sign-in sets up the second factor."
 MAX_INPUT_BYTES = 4096
 PAGE = 500

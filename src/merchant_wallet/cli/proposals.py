@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="List, accept and refuse what one person proposed to change.", no_args_is_help=True)
 
-LIST_COLUMNS = ("proposalNo", "kind", "subject", "before", "after", "proposedBy", "expiresMs", "state")
+LIST_COLUMNS = terminal.Table(
+    "proposalNo", "kind", "subject", "before", "after", "proposedBy", "expiresMs", "state"
+)
 KEPT_ONCE = "Hand the password over now: it is shown this once. The first sign-in sets up the second factor."
 SECRET_ONCE = "Hand the secret over now: it is shown this once."
 

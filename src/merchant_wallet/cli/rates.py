@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Set, remove, pause and list exchange rates.", no_args_is_help=True)
 
-LIST_COLUMNS = ("merchantId", "direction", "rate", "paused", "setMs", "maxAgeMs")
+LIST_COLUMNS = terminal.Table(
+    "merchantId", "direction", "rate", "paused", "setMs", "maxAgeMs", spare=("maxAgeMs", "setMs")
+)
 
 Facts = tuple[Mapping[str, Any], Mapping[str, Any]]
 """The facts of a proposal: before and after."""

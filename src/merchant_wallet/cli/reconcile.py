@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(invoke_without_command=True, no_args_is_help=False)
 
-CHAIN_COLUMNS: Final = (
+CHAIN_COLUMNS: Final = terminal.Table(
     "chainType",
     "sound",
     "block",
@@ -34,8 +34,8 @@ CHAIN_COLUMNS: Final = (
     "explained",
     "unexplained",
 )
-LINE_COLUMNS: Final = ("chainType", "kind", "count", "effect", "alarming", "meaning")
-MOVEMENT_COLUMNS: Final = (
+LINE_COLUMNS: Final = terminal.Table("chainType", "kind", "count", "effect", "alarming", "meaning")
+MOVEMENT_COLUMNS: Final = terminal.Table(
     "chainType",
     "kind",
     "txHash",
@@ -45,8 +45,10 @@ MOVEMENT_COLUMNS: Final = (
     "recipient",
     "amount",
     "orderId",
+    spare=("logIndex", "block"),
 )
-TREASURY_COLUMNS: Final = (
+STRAY_COLUMNS: Final = terminal.Table("chainType", "address", "holds", "should")
+TREASURY_COLUMNS: Final = terminal.Table(
     "chainType",
     "no",
     "direction",
@@ -57,6 +59,7 @@ TREASURY_COLUMNS: Final = (
     "recordedMs",
     "corrects",
     "correctedBy",
+    spare=("recordedMs", "actor"),
 )
 
 
@@ -135,7 +138,7 @@ def _print_tables(document: dict[str, Any]) -> None:
         terminal.print_table(MOVEMENT_COLUMNS, movements)
     strays = [{"chainType": each["chainType"], **stray} for each in compared for stray in each["addresses"]]
     if strays:
-        terminal.print_table(("chainType", "address", "holds", "should"), strays)
+        terminal.print_table(STRAY_COLUMNS, strays)
     custody = document["custody"]
     terminal.print_answer({name: custody[name] for name in ("held", "owed", "shortage")}, False)
     from merchant_wallet.chains.issuer import describe_successor

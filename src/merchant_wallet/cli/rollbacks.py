@@ -41,8 +41,10 @@ RETURNED_ADVICE: Final = (
     "came back from its cell. It is suspended, with default settings and a key that nobody has: set what it"
     " needs, give it a secret (`merchant rotate-secret`), then `merchant resume` it."
 )
-PROPOSAL_COLUMNS: Final = ("proposalNo", "kind", "subject", "before", "after", "proposedBy", "expiresMs")
-EVIDENCE_COLUMNS: Final = ("subject", "merchantId", "kind", "cause", "sinceMs")
+PROPOSAL_COLUMNS: Final = terminal.Table(
+    "proposalNo", "kind", "subject", "before", "after", "proposedBy", "expiresMs"
+)
+EVIDENCE_COLUMNS: Final = terminal.Table("subject", "merchantId", "kind", "cause", "sinceMs")
 
 
 class Outcome(NamedTuple):

@@ -17,7 +17,17 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Look at what screening holds, release or refuse it.", no_args_is_help=True)
 
-LIST_COLUMNS = ("screeningNo", "merchantId", "subject", "chainType", "address", "amount", "state", "why")
+LIST_COLUMNS = terminal.Table(
+    "screeningNo",
+    "merchantId",
+    "subject",
+    "chainType",
+    "address",
+    "amount",
+    "state",
+    "why",
+    spare=("merchantId", "chainType"),
+)
 
 NumberArgument = Annotated[int, typer.Argument(metavar="NUMBER", min=1, help="The screening's number.")]
 

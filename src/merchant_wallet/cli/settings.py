@@ -9,13 +9,13 @@ import typer
 from merchant_wallet.base.setting_readers import READERS, SAME, Reader
 from merchant_wallet.base.setting_sources import PREFIX, Given, read_given
 from merchant_wallet.base.settings import SETTINGS
+from merchant_wallet.cli import terminal
 from merchant_wallet.cli.options import DataOption, JsonOption
 from merchant_wallet.cli.session import read_settings
-from merchant_wallet.cli.terminal import note, print_list
 
 app = typer.Typer()
 
-COLUMNS: Final = ("setting", "value", "from")
+COLUMNS: Final = terminal.Table("setting", "value", "from")
 HIDDEN: Final = "(set, not shown)"
 BY_DEFAULT: Final = "default"
 
@@ -46,9 +46,9 @@ def show(
         for name, row in _list_rows(given)
         if (side is None or side in READERS[name]) and not (changed and row["from"] == BY_DEFAULT)
     ]
-    print_list({"settings": rows}, "settings", COLUMNS, as_json)
+    terminal.print_list({"settings": rows}, "settings", COLUMNS, as_json)
     if not as_json and changed and not rows:
-        note("Every setting is the default.")
+        terminal.note("Every setting is the default.")
 
 
 def _list_rows(given: dict[str, Given]) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -23,7 +23,17 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Find sub-users, pause or limit debits from them, reset a PIN.", no_args_is_help=True)
 
-LIST_COLUMNS = ("userId", "extUserId", "currency", "balance", "paused", "limitDebit", "limitDay", "address")
+LIST_COLUMNS = terminal.Table(
+    "userId",
+    "extUserId",
+    "currency",
+    "balance",
+    "paused",
+    "limitDebit",
+    "limitDay",
+    "address",
+    spare=("limitDay", "limitDebit", "paused"),
+)
 
 ExtArgument = Annotated[str, typer.Argument(metavar="EXT", help="The merchant's own id, extUserId.")]
 

@@ -27,7 +27,7 @@ ChainOption = Annotated[
     typer.Option("--chain", metavar="CHAIN", help=f"Only {OR_CHAINS}.", show_default=False),
 ]
 
-PLAN_COLUMNS: Final = (
+PLAN_COLUMNS: Final = terminal.Table(
     "chainType",
     "address",
     "merchantId",
@@ -40,8 +40,9 @@ PLAN_COLUMNS: Final = (
     "share",
     "verdict",
     "why",
+    spare=("fuelFee", "tokenFee", "fuel", "cost"),
 )
-SWEEP_COLUMNS: Final = (
+SWEEP_COLUMNS: Final = terminal.Table(
     "sweepId",
     "chainType",
     "address",
@@ -52,6 +53,7 @@ SWEEP_COLUMNS: Final = (
     "tokenFee",
     "tokenTxHash",
     "why",
+    spare=("fuelFee", "tokenFee", "fuel"),
 )
 NOTHING_IN_SANDBOX: Final = "There is nothing to sweep: the sandbox's chains hold no real deposits."
 GOES_ON: Final = "What is under way goes on with the workers, or with the next `merchant-wallet sweep run`."

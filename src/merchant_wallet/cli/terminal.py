@@ -1,27 +1,33 @@
 """What a command prints: answers for people and for programs, notes, progress.
 
 Rules:
-- Both kinds of answer use the same names. A document has money as decimal strings, ids as numbers, and times
-  as milliseconds under names that end in `Ms`. People see times as UTC, ages as seconds, and short times as
-  milliseconds.
+- Both kinds of answer use the same names. A document has money as decimal strings, ids as numbers, times as
+  milliseconds under names that end in `Ms`, and percentages under names that end in `Percent`. People see
+  times as UTC, ages as seconds, short times as milliseconds, and percentages with their sign.
 - Text from outside is never read as markup, and never reaches the terminal as a control character.
 """
 
 import json
+import shutil
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
+from itertools import zip_longest
 from typing import Any, Final
 
 import typer
 
+from merchant_wallet.base.moments import format_moment
+
 Document = Mapping[str, Any]
 
-PIPE_WIDTH: Final = 10_000
-"""Wide enough for every table: output that another program reads is never wrapped."""
+GAP: Final = "  "
+LEAST_SENTENCE: Final = 20
+"""A column of sentences is at least as wide, in cells: narrower ones are hard to read."""
 SHORT_TIMES: Final = ("LagMs", "closedMs", "TookMs")
 """Names of times that are no moments."""
+SHARES: Final = ()
+"""Shares of one, which programs have always had. People see the percentages beside them."""
 PROGRESS_INTERVAL_S: Final = 1.0
 
 
@@ -42,16 +48,30 @@ def print_answer(document: Document, as_json: bool) -> None:
     if as_json:
         print_document(document)
         return
-    shown = {name: show_value(name, value) for name, value in document.items() if not _is_table(value)}
-    width = max(map(len, shown), default=0)
-    for name, text in shown.items():
-        typer.echo(f"{name:<{width}}  {text}")
+    shown = {
+        name: show_value(name, value)
+        for name, value in document.items()
+        if not _is_table(value) and name not in SHARES
+    }
+    for line in _format_fields(shown):
+        typer.echo(line)
+
+
+class Table:
+    """The columns of a list, in the order in which they are shown.
+
+    `spare` names columns that a narrow terminal leaves out, the first one first.
+    """
+
+    def __init__(self, *columns: str, spare: Sequence[str] = ()) -> None:
+        self.columns = columns
+        self.spare = spare
 
 
 def print_list(
     document: Document,
     name: str,
-    columns: Sequence[str],
+    table: Table,
     as_json: bool,
     *,
     show: Callable[[Document], Document] = dict,
@@ -60,7 +80,7 @@ def print_list(
     if as_json:
         print_document(document)
     else:
-        print_table(columns, [show(item) for item in document[name]])
+        print_table(table, [show(item) for item in document[name]])
 
 
 def note_more(how: str) -> None:
@@ -68,22 +88,93 @@ def note_more(how: str) -> None:
     note(f"There are more: {how}")
 
 
-def print_table(columns: Sequence[str], rows: Sequence[Document]) -> None:
-    """Print rows as a table: as wide as the terminal, or as wide as needed if the output is piped."""
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
+def print_table(table: Table, rows: Sequence[Document]) -> None:
+    """Print rows for a terminal of its width, or as wide as needed if the output is piped."""
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    lines, left_out = lay_out(table, rows, width)
+    for line in lines:
+        typer.echo(line)
+    if left_out:
+        note(
+            f"Left out, the terminal is too narrow: {', '.join(left_out)}. A wider one and --json have them."
+        )
 
+
+def lay_out(table: Table, rows: Sequence[Document], width: int | None) -> tuple[Sequence[str], Sequence[str]]:
+    """The lines of a table, and the columns that it leaves out to be no wider than `width` cells.
+
+    If it is too wide without its spare columns, each row is printed as a record: one line a column. Only
+    sentences are wrapped, and only at spaces: an amount, an id, a hash or an address is in one piece.
+    """
     if not rows:
-        typer.echo("none")
-        return
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
-    for column in columns:
-        table.add_column(Text(column), overflow="fold")
-    for row in rows:
-        table.add_row(*[Text(show_value(column, row[column])) for column in columns])
-    Console(width=None if sys.stdout.isatty() else PIPE_WIDTH, highlight=False).print(table)
+        return ["none"], ()
+    texts = {name: [show_value(name, row[name]) for row in rows] for name in table.columns}
+    least = {name: _measure_least(name, texts[name], rows) for name in table.columns}
+    for count in range(len(table.spare) + 1):
+        left_out = table.spare[:count]
+        shown = [name for name in table.columns if name not in left_out]
+        room = None if width is None else width - len(GAP) * (len(shown) - 1)
+        if room is None or sum(least[name] for name in shown) <= room:
+            return _format_columns(shown, texts, least, room), left_out
+    records = [_format_fields({name: texts[name][at] for name in texts}) for at in range(len(rows))]
+    return [line for record in records for line in (*record, "")][:-1], ()
+
+
+def _measure_least(name: str, texts: Sequence[str], rows: Sequence[Document]) -> int:
+    """The least width of a column: nothing but a sentence is wrapped."""
+    pieces = [name]
+    for text, row in zip(texts, rows, strict=True):
+        is_wrapped = " " in text and isinstance(row[name], str | list)
+        pieces += text.split(" ") if is_wrapped else [text]
+    longest = max(map(_count_cells, texts))
+    return max(max(map(_count_cells, pieces)), min(longest, LEAST_SENTENCE))
+
+
+def _format_columns(
+    names: Sequence[str], texts: Mapping[str, Sequence[str]], least: Mapping[str, int], room: int | None
+) -> list[str]:
+    widths = {name: max(_count_cells(text) for text in (name, *texts[name])) for name in names}
+    while room is not None and sum(widths.values()) > room:
+        # The widest column that can still give way.
+        widths[max(names, key=lambda name: (widths[name] > least[name], widths[name]))] -= 1
+    lines = [_join(names, widths), _join(["─" * width for width in widths.values()], widths)]
+    for at in range(len(texts[names[0]])):
+        cells = [_wrap(texts[name][at], widths[name]) for name in names]
+        lines += [_join(line, widths) for line in zip_longest(*cells, fillvalue="")]
+    return lines
+
+
+def _join(cells: Sequence[str], widths: Mapping[str, int]) -> str:
+    padded = [
+        text + " " * (width - _count_cells(text)) for text, width in zip(cells, widths.values(), strict=True)
+    ]
+    return GAP.join(padded).rstrip()
+
+
+def _wrap(text: str, width: int) -> list[str]:
+    """A text in lines of at most `width` cells, broken at spaces."""
+    lines = [""]
+    for word in text.split(" "):
+        longer = f"{lines[-1]} {word}" if lines[-1] else word
+        if _count_cells(longer) <= width:
+            lines[-1] = longer
+        else:
+            lines.append(word)
+    return lines
+
+
+def _count_cells(text: str) -> int:
+    if text.isascii():
+        return len(text)
+    from rich.cells import cell_len
+
+    return cell_len(text)
+
+
+def _format_fields(shown: Mapping[str, str]) -> list[str]:
+    """Names and values, one line each."""
+    width = max(map(len, shown), default=0)
+    return [f"{name:<{width}}  {text}" for name, text in shown.items()]
 
 
 def show_value(name: str, value: object) -> str:
@@ -92,20 +183,17 @@ def show_value(name: str, value: object) -> str:
         return "none"
     if isinstance(value, bool):
         return "yes" if value else "no"
+    if name.endswith("Percent"):
+        return f"{value}%"
     if isinstance(value, int) and name.endswith("AgeMs"):
         return f"{value // 1000} s"
     if isinstance(value, int) and name.endswith(SHORT_TIMES):
         return f"{value} ms"
     if isinstance(value, int) and name.endswith("Ms"):
-        return show_moment(value)
+        return format_moment(value)
     if isinstance(value, list):
         return " ".join(_printable(str(item)) for item in value)
     return _printable(str(value))
-
-
-def show_moment(at_ms: int) -> str:
-    """A moment as people read it, in UTC."""
-    return datetime.fromtimestamp(at_ms // 1000, UTC).strftime("%Y-%m-%d %H:%M:%S") + f".{at_ms % 1000:03}Z"
 
 
 class Progress:

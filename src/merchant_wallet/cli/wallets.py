@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Look at the hot wallets, stop them and let them go on.", no_args_is_help=True)
 
-WALLET_COLUMNS: Final = (
+WALLET_COLUMNS: Final = terminal.Table(
     "chainType",
     "address",
     "funds",
@@ -36,8 +36,8 @@ WALLET_COLUMNS: Final = (
     "frozenMs",
     "frozenCause",
 )
-STOP_COLUMNS: Final = ("chainType", "actor", "cause", "sinceMs")
-WAITING_COLUMNS: Final = ("merchantId", "orderId", "chainType", "obstacle", "cause", "sinceMs")
+STOP_COLUMNS: Final = terminal.Table("chainType", "actor", "cause", "sinceMs")
+WAITING_COLUMNS: Final = terminal.Table("merchantId", "orderId", "chainType", "obstacle", "cause", "sinceMs")
 MAX_WAITING: Final = 100
 
 

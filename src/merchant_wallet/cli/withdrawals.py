@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Look at withdrawal orders and decide about them.", no_args_is_help=True)
 
 OPEN: Final = (0, 1, 3)
-LIST_COLUMNS = (
+LIST_COLUMNS = terminal.Table(
     "merchantId",
     "orderId",
     "mcOrderId",
@@ -34,9 +34,10 @@ LIST_COLUMNS = (
     "txnStatus",
     "status",
     "createdMs",
+    spare=("txnStatus", "fee", "mcOrderId", "chainType", "merchantId"),
 )
-ATTEMPT_COLUMNS = ("attemptNo", "txHash", "signedMs", "broadcastMs")
-STEP_COLUMNS = ("stepNo", "fromStatus", "toStatus", "atMs", "cause")
+ATTEMPT_COLUMNS = terminal.Table("attemptNo", "txHash", "signedMs", "broadcastMs")
+STEP_COLUMNS = terminal.Table("stepNo", "fromStatus", "toStatus", "atMs", "cause")
 WORDS: Final = ("pending", "processing", "paid", "failed", "cancelled", "expired", "refunded")
 
 OrderArgument = Annotated[
