@@ -298,3 +298,24 @@ def test_a_malformed_master_key_is_refused_and_not_replaced(tmp_path: Path, cont
     with pytest.raises(ConfigError, match="64 hexadecimal digits"):
         load_or_create_master_key(tmp_path)
     assert path.read_text() == content
+
+
+@each_row(
+    ("typed", "share_e8"),
+    [
+        ("0.05", 5_000_000),
+        ("5%", 5_000_000),
+        ("5 %", 5_000_000),
+        ("0.000001%", 1),
+        ("100%", 10**8),
+        ("1", 10**8),
+    ],
+)
+def test_a_share_is_a_percentage_or_a_number_as_ever(typed: str, share_e8: int) -> None:
+    assert load_settings({"WALLET_RATE_BAND": typed}).rate_band == share_e8
+
+
+@each_row("typed", ["101%", "1.1", "%", "0.0000001%", "5%%", "-1%"])
+def test_what_is_no_share_is_refused(typed: str) -> None:
+    with pytest.raises(ConfigError, match="WALLET_RATE_BAND"):
+        load_settings({"WALLET_RATE_BAND": typed})

@@ -58,7 +58,7 @@ def terminal(tmp_path: Path) -> Iterator[Terminal]:
 def test_an_operator_opens_funds_prices_and_audits_a_merchant(terminal: Terminal) -> None:
     assert terminal.ask("doctor")["ok"] is True
     made = terminal.ask("merchant", "create", "Shop")
-    terminal.run("merchant", "set", made["appKey"], "--transfer-fee-rate", "0.01")
+    terminal.run("merchant", "set", made["appKey"], "--transfer-fee-rate", "1%")
     terminal.run("rates", "set", "USDT:KFB", "7.10")
     credit = terminal.run("book", "credit", "Shop", "USDT", "1000", "--reason", "deposit", "--json")
     assert json.loads(credit.stdout)["balance"] == "1000"

@@ -1,5 +1,7 @@
 """`merchant`: create, settings, status and secrets."""
 
+import re
+
 import pytest
 from tests.cli.conftest import Wallet
 
@@ -37,7 +39,7 @@ def test_a_name_that_two_have_is_refused_with_their_ids(wallet: Wallet) -> None:
 def test_settings_are_changed_and_shown_as_they_now_are(wallet: Wallet) -> None:
     wallet.open_merchant()
     after = wallet.ask(
-        *("merchant", "set", "Shop", "--transfer-fee-rate", "0.005", "--withdraw-fee-rate", "0.01"),
+        *("merchant", "set", "Shop", "--transfer-fee-rate", "0.5%", "--withdraw-fee-rate", "1%"),
         *("--withdraw-fee-min", "1.50", "--approval-limit", "500", "--daily-limit", "10000"),
         *("--rate-limit", "50", "--sign-method", "MD5", "--no-auto-register", "--require-pin"),
         *("--allow-network", "192.0.2.0/24", "--allow-network", "2001:db8::/32"),
@@ -45,6 +47,14 @@ def test_settings_are_changed_and_shown_as_they_now_are(wallet: Wallet) -> None:
     assert after == wallet.ask("merchant", "show", "Shop")
     assert after["transferFeeRate"] == "0.005"
     assert after["withdrawFeeRate"] == "0.01"
+    assert (after["transferFeePercent"], after["withdrawFeePercent"]) == ("0.5", "1")
+    shown = wallet.run("merchant", "show", "Shop").stdout
+    assert re.search(r"^transferFeePercent +0\.5%$", shown, re.M)
+    assert "FeeRate" not in shown, "people have one form of it"
+    assert (
+        "transfer-fee-rate: 0.5% -> 2%\n"
+        in wallet.run("merchant", "set", "Shop", "--transfer-fee-rate", "2%").stdout
+    )
     assert after["withdrawFeeMin"] == "1.5"
     assert (after["approvalLimit"], after["dailyLimit"], after["rateLimit"]) == ("500", "10000", 50)
     assert (after["signMethod"], after["autoRegister"], after["requirePin"]) == ("MD5", False, True)
@@ -83,7 +93,9 @@ def test_operations_are_switched_off_and_on_one_by_one(wallet: Wallet) -> None:
 @pytest.mark.parametrize(
     ("options", "status", "said"),
     [
-        (("--transfer-fee-rate", "2"), 1, "between 0 and 1"),
+        (("--transfer-fee-rate", "101%"), 1, "from 0% to 100%"),
+        (("--transfer-fee-rate", "0.5"), 1, "0.5 can mean 0.5% or 50%: write 0.5% or 50%."),
+        (("--withdraw-fee-rate", "2"), 1, "Write the percent sign: 2%."),
         (("--allow-network", "10.0.0.1/8"), 1, "networks must be"),
         (("--allow-address", "0x12"), 1, "allowed-addresses must be"),
         (("--disable", "exchang"), 1, "is no operation"),

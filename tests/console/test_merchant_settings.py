@@ -67,7 +67,7 @@ def test_a_change_holds_from_the_next_request_on_and_is_told_before_and_after(
         "disabledOperations": ["exchange", "getWithdrawFee"],
     }
     log = operator.page(f"/console/audit?merchant={shop.merchant_id}&action=merchant.set")
-    assert "<del>none</del><ins>250.5</ins>" in log
+    assert "<del>no limit</del><ins>250.5 USDT</ins>" in log
 
 
 def test_the_audit_log_tells_every_setting_as_the_terminal_does(platform: Platform, shop: Shop) -> None:
@@ -81,7 +81,7 @@ def test_the_audit_log_tells_every_setting_as_the_terminal_does(platform: Platfo
 def test_every_setting_can_be_changed(platform: Platform, people: People, shop: Shop) -> None:
     typed = {
         "name": "All Else",
-        "transfer-fee-rate": "0.1",
+        "transfer-fee-rate": "0.1%",
         "withdraw-fee-rate": "0.2%",
         "withdraw-fee-min": "3",
         "approval-limit": "4",
@@ -144,8 +144,8 @@ def test_who_changes_what_somebody_else_has_just_changed_is_told_first(people: P
 
 def test_fees_are_not_undone_either(people: People, shop: Shop) -> None:
     mei, ann = people.signed_in("operator"), people.signed_in("operator")
-    stale = fees_form(mei, shop, transfer_fee_rate="2", withdraw_fee_rate="0", withdraw_fee_min="0")
-    fees = fees_form(ann, shop, transfer_fee_rate="1", withdraw_fee_rate="0", withdraw_fee_min="2")
+    stale = fees_form(mei, shop, transfer_fee_rate="2%", withdraw_fee_rate="0", withdraw_fee_min="0")
+    fees = fees_form(ann, shop, transfer_fee_rate="1%", withdraw_fee_rate="0", withdraw_fee_min="2")
     ann.post(url_of(shop, "/fees"), fees)
     asked = mei.post(url_of(shop, "/fees"), stale)
     assert asked.status_code == 422
@@ -157,7 +157,7 @@ def test_what_is_wrong_is_said_of_every_field_and_what_was_typed_stays(
 ) -> None:
     operator = people.signed_in("operator")
     typed = {
-        "withdraw-fee-rate": "150",
+        "withdraw-fee-rate": "150%",
         "approval-limit": "-1",
         "networks": "192.0.2.0/24\nnonsense",
         "allowed-addresses": "0x1234",
@@ -181,7 +181,7 @@ def test_what_is_wrong_is_said_of_every_field_and_what_was_typed_stays(
     assert "Nothing was changed. One field must be corrected." in read_text(one.text)
     assert len(re.findall(r'aria-invalid="true"', answer.text)) == 7
     for text in (
-        'value="150"',
+        'value="150%"',
         'value="-1"',
         "192.0.2.0/24\nnonsense",
         "0x1234",

@@ -168,7 +168,7 @@ def test_a_status_that_is_none_resumes_nobody(people: People, shop: Shop, form: 
 
 def test_fees_are_set_beside_the_preview(platform: Platform, people: People, shop: Shop) -> None:
     operator = people.signed_in("operator")
-    typed = fees_form(operator, shop, transfer_fee_rate="1", withdraw_fee_rate="0.4", withdraw_fee_min="2")
+    typed = fees_form(operator, shop, transfer_fee_rate="1%", withdraw_fee_rate="0.4%", withdraw_fee_min="2")
     answer = operator.post(url_of(shop, "/fees"), typed)
     assert "Saved" in read_text(operator.follow(answer).text)
     quoted = shop.client.do("getWithdrawFee", amount="1000", currency="USDT")
@@ -179,13 +179,15 @@ def test_fees_are_set_beside_the_preview(platform: Platform, people: People, sho
     # The preview reads the form, not the settings that were stored before.
     told = read_text(wrong.text)
     assert "The fee is not a value." in told
-    again = operator.post(url_of(shop, "/fees"), typed | {"withdraw-fee-min": "-", "transfer-fee-rate": "25"})
+    again = operator.post(
+        url_of(shop, "/fees"), typed | {"withdraw-fee-min": "-", "transfer-fee-rate": "25%"}
+    )
     assert "750.00 KFB after a fee of 250.00 KFB" in read_text(again.text)
 
 
 def test_the_preview_tells_what_the_interface_answers(people: People, shop: Shop) -> None:
     operator = people.signed_in("operator")
-    typed = {"transfer-fee-rate": "1.25", "withdraw-fee-rate": "0.33%", "withdraw-fee-min": "1.5"}
+    typed = {"transfer-fee-rate": "1.25%", "withdraw-fee-rate": "0.33%", "withdraw-fee-min": "1.5"}
     query = {"amount": "123.45", **typed, "rate-usdt-kfb": "7.01234567", "rate-kfb-usdt": ""}
     part = read_text(operator.get(url_of(shop, "/preview"), params=query).text)
     operator.post(url_of(shop, "/fees"), {**fees_form(operator, shop), **typed})

@@ -109,15 +109,15 @@ def test_a_fee_moves_within_the_band_by_one_person_and_small_steps_do_not_add_up
         }
         return ann.post(url, {**page, "transfer-fee-rate": rate, "reason": WHY})
 
-    for rate in ("3", "5"):
+    for rate in ("3%", "5%"):
         assert set_fee(rate).headers["location"].endswith("/rates")
-    assert proposal_of(set_fee("6"))
+    assert proposal_of(set_fee("6%"))
     clock.advance(DAY_MS + HOUR_MS)
     again = people.again(ann)
     ann.http.cookies.update(again.http.cookies)
-    assert set_fee("6").headers["location"].endswith("/rates")
+    assert set_fee("6%").headers["location"].endswith("/rates")
     bob = people.signed_in("operator")
-    bob.follow(accept(bob, proposal_of(set_fee("20"))))
+    bob.follow(accept(bob, proposal_of(set_fee("20%"))))
     proposal_of(set_fee("10%"))
 
 

@@ -49,7 +49,8 @@ SAME = {
     "There are more than {most} movements. The CSV file has each of them.": "the limit is a constant",
     "{most} proposals of this merchant's own people wait already. Wait until some are decided.": "a constant",
     "Hours are typed here. If you mean {typed} hours, type {typed} h; seconds are {typed} s.": "far more",
-    "Percentages are typed here: 0.5 is half a percent. If you mean {typed} percent, type {typed}%.": "no",
+    "{typed} can mean {typed}% or {share}%: write {typed}% or {share}%.": "nothing is counted",
+    "Write the percent sign: {typed}%.": "nothing is counted",
     "Missing or different before: {count}. Cells take them in within seconds.": "nothing is named",
     "Nothing was asked: the last block is a number from the first block on, at most {count} blocks in all."
     " Leave it empty to read up to now.": "the limit is a constant",
@@ -88,17 +89,17 @@ def test_no_form_is_left_over_and_each_is_of_a_text() -> None:
 @each_row(
     ("count", "said"),
     [
-        (0, "0 callbacks were given up"),
-        (1, "1 callback was given up"),
-        ("1", "1 callback was given up"),
-        (2, "2 callbacks were given up"),
-        (11, "11 callbacks were given up"),
-        ("1,000+", "1,000+ callbacks were given up"),
+        (0, "0 callbacks are parked"),
+        (1, "1 callback is parked"),
+        ("1", "1 callback is parked"),
+        (2, "2 callbacks are parked"),
+        (11, "11 callbacks are parked"),
+        ("1,000+", "1,000+ callbacks are parked"),
     ],
 )
 def test_one_callback_is_given_up_and_two_are(count: object, said: str) -> None:
-    assert translate(Language.EN, "{count} callbacks were given up", count=count) == said
-    assert translate(Language.ZH, "{count} callbacks were given up", count=count) == f"已放弃 {count} 条回调"
+    assert translate(Language.EN, "{count} callbacks are parked", count=count) == said
+    assert translate(Language.ZH, "{count} callbacks are parked", count=count) == f"{count} 条回调已搁置"
 
 
 def test_a_text_without_a_form_is_said_as_it_is() -> None:

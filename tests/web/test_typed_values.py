@@ -5,7 +5,6 @@ from tests.rows import each_row
 
 from merchant_wallet.web.typed_values import (
     LONG_TIME,
-    SMALL_PERCENT,
     TypedWrong,
     read_percent,
     read_time_ms,
@@ -19,12 +18,12 @@ LONGEST_S = 100_000_000
 @each_row(
     ("typed", "share"),
     [
-        ("0.5", "0.005"),
         ("0.5%", "0.005"),
         ("0.5 %", "0.005"),
-        ("12.5", "0.125"),
+        ("12.5%", "0.125"),
         ("0", "0"),
-        ("100", "1"),
+        ("100%", "1"),
+        ("1 %", "0.01"),
         ("0.005%", "0.00005"),
         ("0.000001%", "0.00000001"),
         ("0.5％", "0.005"),
@@ -41,10 +40,19 @@ def test_what_is_no_percentage_is_refused(typed: str) -> None:
         read_percent(typed)
 
 
-def test_a_share_typed_by_old_habit_is_asked_about() -> None:
+@each_row(
+    ("typed", "sentence"),
+    [
+        ("0.5", "0.5 can mean 0.5% or 50%: write 0.5% or 50%."),
+        ("0.005", "0.005 can mean 0.005% or 0.5%: write 0.005% or 0.5%."),
+        ("1", "1 can mean 1% or 100%: write 1% or 100%."),
+        ("12.5", "Write the percent sign: 12.5%."),
+    ],
+)
+def test_a_number_without_the_sign_is_refused_with_what_it_can_mean(typed: str, sentence: str) -> None:
     with pytest.raises(TypedWrong) as refused:
-        read_percent("0.005")
-    assert (refused.value.text, refused.value.typed) == (SMALL_PERCENT, "0.005")
+        read_percent(typed)
+    assert str(refused.value) == sentence
 
 
 @each_row(

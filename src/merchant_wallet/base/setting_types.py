@@ -248,8 +248,17 @@ def show_price(units: int | None) -> str:
 
 
 def read_share(value: str) -> int:
-    """A share from 0 to 1, in parts of 10^-8. Raises ValueError."""
-    return parse_rate(value, minimum_e8=0, maximum_e8=RATE_SCALE)
+    """A share from 0 to 1 or a percentage with its sign, in parts of 10^-8: 0.05 and 5% are the same.
+
+    Raises ValueError.
+    """
+    number = value.removesuffix("%").rstrip()
+    if number == value:
+        return parse_rate(value, minimum_e8=0, maximum_e8=RATE_SCALE)
+    percent_e8 = parse_rate(number, minimum_e8=0, maximum_e8=100 * RATE_SCALE)
+    if percent_e8 % 100:
+        raise ValueError(f"{value} has more than 6 decimals")
+    return percent_e8 // 100
 
 
 def read_networks(value: str) -> tuple[Network, ...]:

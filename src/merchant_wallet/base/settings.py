@@ -199,9 +199,9 @@ class Settings:
     rate_band: int = _setting(
         5_000_000,
         read_share,
-        "a number from 0 to 1 with at most 8 decimals",
-        "How far one person may move a rate or fee in 24 hours: 0.05 is 5 % of a rate, 5 percentage points "
-        "of a fee.",
+        "a percentage such as 5%, or a number from 0 to 1 with at most 8 decimals",
+        "How far one person may move a rate or fee in 24 hours: 5% (or 0.05) of a rate, "
+        "5 percentage points of a fee.",
         show=format_rate,
     )
     exchange_position_limit: int | None = _setting(
@@ -439,7 +439,7 @@ class Settings:
     traces_share: int = _setting(
         100_000,
         read_share,
-        "a number from 0 to 1 with at most 8 decimals",
+        "a percentage such as 5%, or a number from 0 to 1 with at most 8 decimals",
         "The share of requests that is traced, besides those that their callers trace.",
         show=format_rate,
     )
@@ -478,8 +478,8 @@ class Settings:
     sweep_share: int = _setting(
         1_000_000,
         read_share,
-        "a number from 0 to 1 with at most 8 decimals",
-        "The largest cost of a sweep, as a share of the swept amount: 0.01 is 1 %.",
+        "a percentage such as 5%, or a number from 0 to 1 with at most 8 decimals",
+        "The largest cost of a sweep, as a part of the swept amount, such as 1% (or 0.01).",
         show=format_rate,
     )
     sweep_minimum: int = _setting(

@@ -100,11 +100,13 @@ def print_outcome(change: "Change", proposed: "ProposedChange | None", as_json: 
 
 def _print_change(change: "Change", *, told: bool = False) -> None:
     """Print what was changed. `told`: if nothing was changed, the caller prints something else."""
-    from merchant_wallet.merchants.settings import show_settings
+    from merchant_wallet.merchants.settings import SHARES, show_settings
+    from merchant_wallet.web.typed_values import show_percent
 
     before, after = show_settings(change.before), show_settings(change.after)
     changed = [name for name in after if after[name] != before[name]]
     for name in changed:
-        typer.echo(f"{name}: {before[name]} -> {after[name]}")
+        show = show_percent if name in SHARES else str
+        typer.echo(f"{name}: {show(before[name])} -> {show(after[name])}")
     if changed or not told:
         terminal.note(FROM_NOW_ON if changed else "Nothing changed: that is how it was set.")

@@ -33,6 +33,8 @@ def describe(merchant: "Merchant") -> dict[str, Any]:
         "signMethod": merchant.sign_method,
         "transferFeeRate": format_rate(merchant.transfer_fee_rate_e8),
         "withdrawFeeRate": format_rate(merchant.withdraw_fee_rate_e8),
+        "transferFeePercent": format_rate(merchant.transfer_fee_rate_e8 * 100),
+        "withdrawFeePercent": format_rate(merchant.withdraw_fee_rate_e8 * 100),
         "withdrawFeeMin": format_units(merchant.withdraw_fee_min_units),
         "approvalLimit": format_units(merchant.approval_limit_units),
         "secondApprovalLimit": format_units(merchant.second_approval_limit_units),

@@ -20,7 +20,13 @@ from merchant_wallet.cli.merchant_facts import describe
 from merchant_wallet.cli.merchant_keys import app as keys
 from merchant_wallet.cli.merchant_look import app as look
 from merchant_wallet.cli.merchant_moves import app as moves
-from merchant_wallet.cli.options import DataOption, JsonOption, MerchantArgument, ProposalReasonOption
+from merchant_wallet.cli.options import (
+    DataOption,
+    JsonOption,
+    MerchantArgument,
+    ProposalReasonOption,
+    read_percent,
+)
 from merchant_wallet.cli.payout_rules import app as payout_rules
 from merchant_wallet.cli.session import Session, run
 
@@ -39,7 +45,10 @@ LIST_COLUMNS = terminal.Table(
     "merchantId", "name", "appKey", "status", "currencyMode", "createdMs", spare=("currencyMode", "createdMs")
 )
 
-RateText = Annotated[str | None, typer.Option(metavar="SHARE", help="Share of the amount, such as 0.005.")]
+PercentText = Annotated[
+    str | None,
+    typer.Option(metavar="PERCENT", help="Part of the amount with the percent sign, such as 0.5%."),
+]
 AmountText = Annotated[str | None, typer.Option(metavar="AMOUNT", help="In USDT, such as 1000 or 2.5.")]
 
 
@@ -69,6 +78,8 @@ def create(
       merchant-wallet merchant create "Coin Shop" --currency-mode USDT --json
     """
 
+    same_name: list[int] = []
+
     async def act(session: Session) -> dict[str, Any]:
         from merchant_wallet.merchants import acts, store
 
@@ -91,6 +102,7 @@ def create(
                 secret_wait_ms=base.settings.secret_wait_ms,
             )
         await session.carry(made.merchant.merchant_id)
+        same_name.extend(one.merchant_id for one in others if one.name == made.merchant.name)
         return {
             "merchantId": made.merchant.merchant_id,
             "appKey": made.merchant.app_key,
@@ -99,16 +111,25 @@ def create(
         }
 
     terminal.print_answer(run(data, act), as_json)
+    if same_name:
+        others = ", ".join(map(str, same_name))
+        terminal.note(f"Other merchants have the name {name}, too: {others}. Name each by its id or appKey.")
     terminal.note(KEPT_ONCE)
 
 
 @app.command("list")
-def list_all(data: DataOption = None, as_json: JsonOption = False) -> None:
-    """List every merchant, oldest first.
+def list_all(
+    status: Annotated[
+        Literal["active", "suspended"] | None, typer.Option(help="Only those with this status.")
+    ] = None,
+    data: DataOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List merchants, oldest first.
 
     \b
     Example:
-      merchant-wallet merchant list --json
+      merchant-wallet merchant list --status suspended
     """
 
     async def act(session: Session) -> dict[str, Any]:
@@ -126,6 +147,7 @@ def list_all(data: DataOption = None, as_json: JsonOption = False) -> None:
                     "createdMs": ref.created_ms,
                 }
                 for ref in found
+                if status in (None, ref.status)
             ]
         }
 
@@ -161,8 +183,8 @@ def show(merchant: MerchantArgument, data: DataOption = None, as_json: JsonOptio
 @app.command("set")
 def set_(
     merchant: MerchantArgument,
-    transfer_fee_rate: RateText = None,
-    withdraw_fee_rate: RateText = None,
+    transfer_fee_rate: PercentText = None,
+    withdraw_fee_rate: PercentText = None,
     withdraw_fee_min: AmountText = None,
     approval_limit: Annotated[
         str | None,
@@ -235,15 +257,15 @@ def set_(
 
     \b
     Examples:
-      merchant-wallet merchant set Shop --transfer-fee-rate 0.005 --approval-limit 500
+      merchant-wallet merchant set Shop --transfer-fee-rate 0.5% --approval-limit 500
       merchant-wallet merchant set Shop --allow-network 192.0.2.0/24 --allow-network 198.51.100.7/32
       merchant-wallet merchant set Shop --allow-network none
       merchant-wallet merchant set Shop --disable exchange --enable getWithdrawFee
       merchant-wallet merchant set Shop --approval-limit 5000 --reason "contract of 3 March"
     """
     texts = {
-        "transfer-fee-rate": transfer_fee_rate,
-        "withdraw-fee-rate": withdraw_fee_rate,
+        "transfer-fee-rate": read_percent(transfer_fee_rate, "--transfer-fee-rate"),
+        "withdraw-fee-rate": read_percent(withdraw_fee_rate, "--withdraw-fee-rate"),
         "withdraw-fee-min": withdraw_fee_min,
         "approval-limit": approval_limit,
         "second-approval-limit": second_approval_limit,

@@ -1,6 +1,7 @@
 """Arguments and options that several commands share, each with one name, one meaning and one help text."""
 
-from collections.abc import Mapping
+import functools
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias
 
@@ -10,7 +11,7 @@ from merchant_wallet.base.chains import CODES, KEY_NAMES
 from merchant_wallet.base.currencies import CURRENCIES
 from merchant_wallet.base.ids import MAX_ID
 from merchant_wallet.base.money import parse_units
-from merchant_wallet.cli.failures import Failure
+from merchant_wallet.cli.failures import CANNOT_RUN, Failure
 from merchant_wallet.cli.terminal import note
 
 PROPOSAL_PREFIX: Final = "proposal-"
@@ -88,6 +89,12 @@ BeforeOrderOption = Annotated[
         help="Continue before this order (with --merchant).",
     ),
 ]
+SinceOption = Annotated[
+    str | None, typer.Option("--from", metavar="DAY", help="From this day on, such as 2026-10-05, in UTC.")
+]
+UntilOption = Annotated[
+    str | None, typer.Option("--to", metavar="DAY", help="Up to this day and including it, in UTC.")
+]
 ReasonOption = Annotated[
     str, typer.Option("--reason", metavar="TEXT", help="Why. The journal keeps it for ever.")
 ]
@@ -106,12 +113,61 @@ StopReasonOption = Annotated[
 ]
 
 
+STATUS_WORDS: Final = ("pending", "processing", "paid", "failed", "cancelled", "expired", "refunded")
+"""The statuses of withdrawals, 0 to 6, as the pages call them."""
+
+
+def read_status(text: str | None) -> int | None:
+    """A typed status of withdrawals, as its word or its number. Raises Failure."""
+    if text is None:
+        return None
+    word = text.lower()
+    if word in STATUS_WORDS:
+        return STATUS_WORDS.index(word)
+    if word in map(str, range(len(STATUS_WORDS))):
+        return int(word)
+    raise Failure(f"--status is one of {', '.join(STATUS_WORDS)}, or its number from 0 to 6.", CANNOT_RUN)
+
+
+def keep_former_name(app: typer.Typer, former: str, today: str, act: Callable[..., None]) -> None:
+    """Let a command be called by its former name, too. It says today's."""
+
+    @functools.wraps(act)
+    def run_former(*arguments: Any, **options: Any) -> None:
+        note(f"`{former}` is called `{today}` now. Both work.")
+        act(*arguments, **options)
+
+    app.command(former, hidden=True)(run_former)
+
+
 def read_amount(text: str) -> int:
     """A typed amount in units. Raises Failure."""
     try:
         return parse_units(text)
     except ValueError as error:
         raise Failure(f"AMOUNT: {error}.") from None
+
+
+def read_days(since: str | None, until: str | None) -> tuple[int | None, int | None]:
+    """The first moment of a day, and the first one after another, in UTC. Raises Failure."""
+    from merchant_wallet.base.user_input import EPOCH, parse_day
+    from merchant_wallet.book.state import DAY_MS
+
+    try:
+        first, last = (None if text is None else (parse_day(text) - EPOCH).days for text in (since, until))
+    except ValueError as error:
+        raise Failure(f"--from and --to are days such as 2026-10-05: {error}.", CANNOT_RUN) from None
+    return None if first is None else first * DAY_MS, None if last is None else (last + 1) * DAY_MS
+
+
+def read_percent(text: str | None, option: str) -> str | None:
+    """A typed percentage as the stored share, or None. Raises Failure."""
+    from merchant_wallet.web import typed_values
+
+    try:
+        return None if text is None else typed_values.read_percent(text)
+    except typed_values.TypedWrong as error:
+        raise Failure(f"{option}: {error}") from None
 
 
 def read_limit(text: str, option: str) -> int | None:

@@ -37,7 +37,7 @@ PLAN_COLUMNS: Final = terminal.Table(
     "tokenFee",
     "cost",
     "costUsdt",
-    "share",
+    "costPercent",
     "verdict",
     "why",
     spare=("fuelFee", "tokenFee", "fuel", "cost"),
@@ -359,6 +359,7 @@ def _describe(planned: "PlannedSweep") -> dict[str, Any]:
         "cost": coin(planned.cost) if has_cost else None,
         "costUsdt": format_units(planned.cost_units or 0) if is_priced else None,
         "share": format_rate(planned.share_e8 or 0) if is_priced else None,
+        "costPercent": format_rate((planned.share_e8 or 0) * 100) if is_priced else None,
         "verdict": VERDICT_NAMES.get(planned.verdict, planned.verdict),
         "why": candidate.blocked_by or candidate.failed_cause or WHY.get(planned.verdict),
     }

@@ -26,7 +26,7 @@ LEAST_SENTENCE: Final = 20
 """A column of sentences is at least as wide, in cells: narrower ones are hard to read."""
 SHORT_TIMES: Final = ("LagMs", "closedMs", "TookMs")
 """Names of times that are no moments."""
-SHARES: Final = ()
+SHARES: Final = ("transferFeeRate", "withdrawFeeRate")
 """Shares of one, which programs have always had. People see the percentages beside them."""
 PROGRESS_INTERVAL_S: Final = 1.0
 

@@ -220,7 +220,7 @@ def find_errors(
 ) -> dict[str, str]:
     """The error of each field, in the user's language."""
     mistyped = setting_fields.find_mistyped(typed)
-    errors = {name: request.translate(one.text, typed=one.typed) for name, one in mistyped.items()}
+    errors = {name: request.translate(one.text, **one.values) for name, one in mistyped.items()}
     for name, error in setting_fields.find_errors(texts).items():
         if name in errors:
             continue

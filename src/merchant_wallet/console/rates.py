@@ -231,7 +231,7 @@ def read_typed(request: ConsoleRequest, direction: str) -> tuple[int | None, int
         try:
             max_age_ms = read_time_ms(age, MAX_RATE_AGE_S)
         except TypedWrong as error:
-            errors[f"{name}-hours"] = request.translate(error.text, typed=error.typed)
+            errors[f"{name}-hours"] = request.translate(error.text, **error.values)
     return rate_e8, max_age_ms, errors
 
 

@@ -51,7 +51,7 @@ class FieldGroup:
     fields: tuple[SettingField, ...]
 
 
-PERCENT_HINT: Final = N_("In percent: 0.5 is half a percent.")
+PERCENT_HINT: Final = N_("With the percent sign: 0.5% is half a percent.")
 
 GROUPS: Final = (
     FieldGroup(

@@ -46,7 +46,7 @@ Value = str | int | bool | list[str] | None
 _MAX_RATE_LIMIT: Final = 1_000_000
 _MAX_COUNT: Final = 1_000_000
 _MAX_WINDOW_H: Final = 168
-_FEE_RATE_RULE: Final = "a share between 0 and 1, such as 0.005"
+_FEE_RATE_RULE: Final = "a percentage from 0% to 100%, such as 0.5%"
 _AMOUNT_RULE: Final = "an amount such as 1000 or 2.5"
 _SECURE: Final = ("deposit-notify-url", "frame-origins", "customer-url")
 """Settings with URLs."""
@@ -199,3 +199,5 @@ SETTINGS: Final[Mapping[str, Setting]] = MappingProxyType(
     }
 )
 """The settings of a merchant, by the name that is typed."""
+SHARES: Final = frozenset({"transfer-fee-rate", "withdraw-fee-rate"})
+"""Settings whose text is a share, `0.005`. People type and see the percentage, `0.5%`."""

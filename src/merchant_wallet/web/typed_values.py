@@ -1,8 +1,8 @@
 """Percentages and times as people type them, and as the settings have them. Pure.
 
 Rules:
-- A percentage is typed as one: `0.5` or `0.5%` is stored as the share `0.005`, which the command line shows.
-- A share that is typed by old habit must not become a tiny fee: below 0.1 the sign must be typed, too.
+- A percentage is typed with its sign: `0.5%` is stored as the share `0.005`. A bare number but 0 is refused:
+  `0.5` is half a percent for one person, and half of all for another.
 - A time is typed in hours: `1.5` or `1.5 h`. Minutes and seconds are typed with their unit: `30 min`, `90 s`.
 - What is shown can be typed again and gives exactly the same value.
 """
@@ -13,12 +13,10 @@ from typing import Final
 
 from merchant_wallet.web.languages import N_
 
-LEAST_BARE_PERCENT: Final = Decimal("0.1")
 MOST_BARE_HOURS: Final = 720
-NO_PERCENT: Final = N_("A percentage from 0 to 100 with up to 6 decimals, such as 0.5.")
-SMALL_PERCENT: Final = N_(
-    "Percentages are typed here: 0.5 is half a percent. If you mean {typed} percent, type {typed}%."
-)
+NO_PERCENT: Final = N_("A percentage from 0% to 100% with up to 6 decimals, such as 0.5%.")
+BARE_SHARE: Final = N_("{typed} can mean {typed}% or {share}%: write {typed}% or {share}%.")
+BARE_PERCENT: Final = N_("Write the percent sign: {typed}%.")
 NO_TIME: Final = N_("Hours such as 1.5, or 30 min or 90 s. Empty: for good.")
 LONG_TIME: Final = N_(
     "Hours are typed here. If you mean {typed} hours, type {typed} h; seconds are {typed} s."
@@ -29,12 +27,12 @@ _TIME: Final = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,6})?) ?(h|min|s|)")
 
 
 class TypedWrong(ValueError):
-    """The typed text is no value. `text` is the sentence, `typed` what was typed."""
+    """The typed text is no value. `text` is the sentence, `values` fill its gaps."""
 
-    def __init__(self, text: str, typed: str) -> None:
-        super().__init__(text)
+    def __init__(self, text: str, **values: str) -> None:
+        super().__init__(text.format(**values))
         self.text = text
-        self.typed = typed
+        self.values = values
 
 
 def show_percent(share: str) -> str:
@@ -47,10 +45,12 @@ def read_percent(typed: str) -> str:
     text = typed.strip().replace("\uff05", "%")
     number = text.removesuffix("%").strip()
     if not _NUMBER.fullmatch(number) or Decimal(number) > 100:
-        raise TypedWrong(NO_PERCENT, typed)
+        raise TypedWrong(NO_PERCENT)
     percent = Decimal(number)
-    if 0 < percent < LEAST_BARE_PERCENT and not text.endswith("%"):
-        raise TypedWrong(SMALL_PERCENT, number)
+    if percent and not text.endswith("%"):
+        if percent > 1:
+            raise TypedWrong(BARE_PERCENT, typed=number)
+        raise TypedWrong(BARE_SHARE, typed=number, share=_plain(percent * 100))
     return _plain(percent / 100)
 
 
@@ -67,13 +67,13 @@ def read_time_ms(typed: str, longest_s: int) -> int:
     """The milliseconds of a typed time, whole seconds above 0. Raises TypedWrong."""
     found = _TIME.fullmatch(typed.strip().lower())
     if found is None:
-        raise TypedWrong(NO_TIME, typed)
+        raise TypedWrong(NO_TIME)
     number, unit = found.groups()
     if not unit and Decimal(number) > MOST_BARE_HOURS:
-        raise TypedWrong(LONG_TIME, number)
+        raise TypedWrong(LONG_TIME, typed=number)
     seconds = Decimal(number) * _UNITS_S[unit or "h"]
     if seconds % 1 or not 0 < seconds <= longest_s:
-        raise TypedWrong(NO_TIME, typed)
+        raise TypedWrong(NO_TIME)
     return int(seconds) * 1000
 
 
