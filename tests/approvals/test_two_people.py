@@ -6,6 +6,7 @@ from tests.book.ledger import START_MS, Ledger
 from tests.rows import each_row
 
 from merchant_wallet.base.codes import Refusal
+from merchant_wallet.base.moments import format_moment
 from merchant_wallet.book.commands import (
     SECOND_LIMIT_UNITS,
     Approve,
@@ -65,7 +66,7 @@ def counts(order: Withdrawal) -> tuple[int, int]:
         (ANN, None, False, 2, None),
         (ANN, BOB, True, 2, None),
         (None, ANN, False, 1, "approved by operator:ann at no moment"),
-        (None, None, True, 1, f"approved by nobody at {LAST_MS}"),
+        (None, None, True, 1, f"approved by nobody at {format_moment(LAST_MS)}"),
         (ANN, BOB, True, 1, "two people's approval of an order that needs one"),
         (ANN, None, False, 1, "two people's approval of an order that needs one"),
         (None, ANN, True, 2, "approved without two people, although it is above the second limit"),
@@ -141,24 +142,27 @@ def test_an_approval_that_does_not_count_yet_approves_nothing() -> None:
     assert find_approval_violation(order) is None
 
 
+AT = {more_ms: format_moment(LAST_MS + more_ms) for more_ms in (-1, 0, 1)}
+
+
 @each_row(
     ("change", "fault"),
     [
         (
             {"first_approved_ms": LAST_MS - 1},
-            f"approved by {ANN} at {LAST_MS - 1}, whose approvals count from {LAST_MS} on",
+            f"approved by {ANN} at {AT[-1]}, whose approvals count from {AT[0]} on",
         ),
         (
             {"first_approved_ms": None},
-            f"approved by {ANN} at no moment, whose approvals count from {LAST_MS} on",
+            f"approved by {ANN} at no moment, whose approvals count from {AT[0]} on",
         ),
         (
             {"approved_eligible_ms": LAST_MS + 1},
-            f"approved by {BOB} at {LAST_MS}, whose approvals count from {LAST_MS + 1} on",
+            f"approved by {BOB} at {AT[0]}, whose approvals count from {AT[1]} on",
         ),
         (
             {"approved_ms": None},
-            f"approved by {BOB} at no moment, whose approvals count from 5 on",
+            f"approved by {BOB} at no moment, whose approvals count from 1970-01-01 00:00:00.005Z on",
         ),
     ],
 )

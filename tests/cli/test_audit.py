@@ -10,7 +10,7 @@ from merchant_wallet.cli.session import find_actor
 
 def entries(wallet: Wallet, *options: object) -> list[dict[str, Any]]:
     """The log, oldest first."""
-    found: list[dict[str, Any]] = wallet.ask("audit", "show", *options)["entries"]
+    found: list[dict[str, Any]] = wallet.ask("audit", "list", *options)["entries"]
     return found[::-1]
 
 
@@ -20,7 +20,7 @@ def actions(wallet: Wallet, *options: object) -> list[str]:
 
 def test_a_shops_day_at_the_terminal_is_in_the_log(wallet: Wallet) -> None:
     shop = wallet.open_merchant("Shop")
-    wallet.run("merchant", "set", "Shop", "--transfer-fee-rate", "0.005", "--require-pin")
+    wallet.run("merchant", "set", "Shop", "--transfer-fee-rate", "0.5%", "--require-pin")
     wallet.run("merchant", "suspend", "Shop")
     wallet.run("merchant", "resume", "Shop")
     secret = wallet.ask("merchant", "rotate-secret", "Shop")["appSecret"]
@@ -42,7 +42,7 @@ def test_a_shops_day_at_the_terminal_is_in_the_log(wallet: Wallet) -> None:
     assert log[1]["after"] == {"transferFeeRate": "0.005", "requirePin": True}
     assert (log[2]["before"], log[2]["after"]) == ({"status": "active"}, {"status": "suspended"})
     assert log[5]["after"] == {"retiredSecretNo": 1}
-    assert secret not in wallet.run("audit", "show", "--json").stdout
+    assert secret not in wallet.run("audit", "list", "--json").stdout
     assert wallet.ask("audit", "verify")["ok"] is True
 
 
@@ -102,8 +102,8 @@ def test_rates_sub_users_and_stops_are_in_the_log_with_what_was_so_before(wallet
     wallet.run("rates", "set", "USDT:KFB", "7.1")
     wallet.run("rates", "pause", "USDT:KFB", "--merchant", "Shop")
     wallet.run("sub-users", "set", "Shop", "alice", "--pause", "--limit-day", "50")
-    wallet.run("wallets", "freeze", "ERC20", "--reason", "odd balances")
-    wallet.run("wallets", "thaw", "ERC20")
+    wallet.run("wallets", "stop", "ERC20", "--reason", "odd balances")
+    wallet.run("wallets", "resume", "ERC20")
     wallet.run("callbacks", "pause", "Shop")
     wallet.run("callbacks", "resume", "Shop")
     wallet.run("reconcile", "record", "IN", "ERC20", "5", "--tx", "0x" + "ab" * 32, "--reason", "seed money")
@@ -138,12 +138,12 @@ def test_the_log_is_read_by_merchant_actor_and_action_in_pages(wallet: Wallet) -
     assert actions(wallet, "--merchant", "Store") == ["merchant.create", "merchant.suspend"]
     assert actions(wallet, "--action", "merchant.create") == ["merchant.create"] * 2
     assert actions(wallet, "--actor", "operator:ann") == []
-    page = wallet.ask("audit", "show", "--limit", "2")
+    page = wallet.ask("audit", "list", "--limit", "2")
     assert (len(page["entries"]), page["nextBefore"]) == (2, 2)
-    rest = wallet.ask("audit", "show", "--limit", "2", "--before", page["nextBefore"])
+    rest = wallet.ask("audit", "list", "--limit", "2", "--before", page["nextBefore"])
     assert ([entry["auditNo"] for entry in rest["entries"]], rest["nextBefore"]) == ([1], None)
-    said = wallet.run("audit", "show", "--limit", "1")
-    assert "merchant.suspend" in said.stdout
+    said = wallet.run("audit", "list", "--limit", "1")
+    assert "suspended a merchant: Store. Status: Active → Suspended" in said.stdout
     assert "There are more: --before 3" in said.stderr
 
 

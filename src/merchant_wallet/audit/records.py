@@ -259,6 +259,20 @@ async def show(conn: Connection, audit_no: int) -> AuditEntry | None:
     return found[0] if found else None
 
 
+async def find_first(conn: Connection, at_ms: int) -> int:
+    """The number of the first entry at or after a time; one more than the last if there is none."""
+    newest = await list_entries(conn, limit=1)
+    low, high = 1, (newest[0].audit_no if newest else 0) + 1
+    while low < high:
+        middle = (low + high) // 2
+        entry = await show(conn, middle)
+        if entry is not None and entry.at_ms < at_ms:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
 def hash_entry(previous: bytes, entry: AuditEntry) -> bytes:
     """The hash that an entry must have after the entry with the hash `previous`. Pure."""
     return hashlib.sha256(previous + encode_canonical(entry)).digest()

@@ -9,6 +9,7 @@ from typing import Final
 import msgspec
 
 from merchant_wallet.audit.records import FIRST_HASH, QUERIES, AuditEntry, Connection, hash_entry
+from merchant_wallet.base.moments import format_moment
 
 PAGE_ROWS: Final = 2000
 
@@ -48,7 +49,9 @@ class _Chain:
             missing = f"entry {expected} is missing" if entry.audit_no > expected else "a number below 1"
             return AuditViolation(missing, entry.audit_no)
         if entry.at_ms < self.at_ms:
-            return AuditViolation(f"its moment {entry.at_ms} is before the previous one's", entry.audit_no)
+            return AuditViolation(
+                f"its moment {format_moment(entry.at_ms)} is before the previous one's", entry.audit_no
+            )
         if hash_entry(self.hash, entry) != entry.hash:
             return AuditViolation(
                 "its hash is not that of its content after the previous one", entry.audit_no

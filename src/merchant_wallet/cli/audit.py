@@ -1,6 +1,5 @@
 """`audit`: show the audit log and verify that nobody has changed it."""
 
-import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -8,7 +7,16 @@ import typer
 
 from merchant_wallet.cli import terminal
 from merchant_wallet.cli.failures import REFUSED
-from merchant_wallet.cli.options import DataOption, JsonOption, MerchantOption, ShortLimitOption
+from merchant_wallet.cli.options import (
+    DataOption,
+    JsonOption,
+    MerchantOption,
+    ShortLimitOption,
+    SinceOption,
+    UntilOption,
+    keep_former_name,
+    read_days,
+)
 from merchant_wallet.cli.session import Session, run
 
 if TYPE_CHECKING:
@@ -17,18 +25,18 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Read and verify the log of what was changed by whom.", no_args_is_help=True)
 
-LIST_COLUMNS = terminal.Table(
-    "auditNo", "atMs", "actor", "action", "subject", "merchantId", "source", "before", "after"
-)
+LIST_COLUMNS = terminal.Table("auditNo", "atMs", "sentence", "source", spare=("source",))
 
 
-@app.command()
-def show(
+@app.command("list")
+def list_some(
     merchant: MerchantOption = None,
     actor: Annotated[
         str | None, typer.Option(metavar="ACTOR", help="Who, such as operator:ann or cli:root.")
     ] = None,
     action: Annotated[str | None, typer.Option(metavar="ACTION", help="What, such as merchant.set.")] = None,
+    since: SinceOption = None,
+    until: UntilOption = None,
     limit: ShortLimitOption = 50,
     before: Annotated[
         int | None, typer.Option(metavar="AUDIT_NO", min=1, help="Go on before this entry.")
@@ -36,35 +44,46 @@ def show(
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show what was changed, newest first. An action that ends with .asked was not carried out yet.
+    """List what was changed, newest first. An action that ends with .asked was not carried out yet.
 
     \b
     Examples:
-      merchant-wallet audit show
-      merchant-wallet audit show --merchant Shop --action merchant.set
-      merchant-wallet audit show --actor operator:ann --limit 20 --before 4711
+      merchant-wallet audit list
+      merchant-wallet audit list --merchant Shop --action merchant.set
+      merchant-wallet audit list --actor operator:ann --limit 20 --before 4711
     """
 
     async def act(session: Session) -> dict[str, Any]:
         from merchant_wallet.audit import records
+        from merchant_wallet.console.audit_words import list_merchants
+        from merchant_wallet.reporting.merchants import read_names
         from merchant_wallet.reporting.paging import split_page
 
         merchant_id = None if merchant is None else (await session.find(merchant)).merchant_id
+        since_ms, until_ms = read_days(since, until)
+        ends = [] if before is None else [before]
+        if until_ms is not None:
+            ends.append(await records.find_first(session.conn, until_ms))
         found = await records.list_entries(
             session.conn,
             actor=actor,
             action=action,
             merchant_id=merchant_id,
-            before_no=before,
+            before_no=min(ends, default=None),
             limit=limit + 1,
         )
-        rows, last = split_page(found, limit)
-        return {"entries": [describe(entry) for entry in rows], "nextBefore": last and last.audit_no}
+        within = [entry for entry in found if since_ms is None or entry.at_ms >= since_ms]
+        rows, last = split_page(within, limit)
+        names = await read_names(session.conn, list_merchants(rows))
+        return {"entries": [describe(entry, names) for entry in rows], "nextBefore": last and last.audit_no}
 
     document = run(data, act)
-    terminal.print_list(document, "entries", LIST_COLUMNS, as_json, show=_flatten)
+    terminal.print_list(document, "entries", LIST_COLUMNS, as_json)
     if document["nextBefore"] is not None:
         terminal.note_more(f"--before {document['nextBefore']}")
+
+
+keep_former_name(app, "show", "list", list_some)
 
 
 @app.command()
@@ -116,17 +135,13 @@ def _describe_violation(violation: "AuditViolation") -> dict[str, Any]:
     return {"auditNo": violation.audit_no, "text": violation.text}
 
 
-def _flatten(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """An entry as a table row: the facts before and after as one text each."""
-    texts = {
-        name: None if entry[name] is None else json.dumps(entry[name], ensure_ascii=False)
-        for name in ("before", "after")
-    }
-    return {**entry, **texts}
+def describe(entry: "AuditEntry", names: Mapping[int, str]) -> dict[str, Any]:
+    """An entry for output, with its sentence. `names` are those of merchants."""
+    from functools import partial
 
+    from merchant_wallet.console.audit_words import say_entry
+    from merchant_wallet.web.languages import Language, translate
 
-def describe(entry: "AuditEntry") -> dict[str, Any]:
-    """An entry for output."""
     return {
         "auditNo": entry.audit_no,
         "atMs": entry.at_ms,
@@ -138,4 +153,5 @@ def describe(entry: "AuditEntry") -> dict[str, Any]:
         "before": entry.before,
         "after": entry.after,
         "hash": entry.hash.hex(),
+        "sentence": say_entry(entry, names, partial(translate, Language.EN)),
     }

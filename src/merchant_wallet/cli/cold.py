@@ -93,14 +93,13 @@ def wallet(
     async def act(session: Session) -> Done:
         from functools import partial
 
-        from merchant_wallet.cli.finance_reach import reach
         from merchant_wallet.custody.cold import two_person_changes as changes
         from merchant_wallet.reporting import orders
         from merchant_wallet.reporting.lookalikes import NewAddress
 
         tokens = {code: settings.token for code, settings in session.settings.chains.items()}
         text = None if address == "none" else address
-        async with reach(session) as cells:
+        async with session.reach() as cells:
             count_orders = partial(orders.count_to, cells)
             after = await changes.describe_address(session.conn, chain, text, tokens[chain], count_orders)
         before = await changes.read_address(session.conn, chain)

@@ -93,11 +93,10 @@ def report(
     asked = _read_period(period)
 
     async def act(session: Session) -> dict[str, Any]:
-        from merchant_wallet.cli.finance_reach import reach
         from merchant_wallet.reporting.finance.reports import read_report
 
         merchant_id = None if merchant is None else (await session.find(merchant)).merchant_id
-        async with reach(session) as cells:
+        async with session.reach() as cells:
             return await describe_report(session, cells, await read_report(cells, asked, merchant_id))
 
     document = run(data, act)

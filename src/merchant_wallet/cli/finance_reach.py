@@ -1,7 +1,6 @@
-"""What `finance` reads from the cells, and the files that it makes of that."""
+"""The files that `finance` makes of what it reads from the cells."""
 
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, nullcontext
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -13,39 +12,8 @@ from merchant_wallet.cli.session import Session
 from merchant_wallet.cli.terminal import Progress
 
 if TYPE_CHECKING:
-    from merchant_wallet.reporting.cells import Reach, Source
     from merchant_wallet.reporting.finance.periods import Period
     from merchant_wallet.reporting.finance.verification import MonthKeys
-
-
-@asynccontextmanager
-async def reach(session: Session) -> "AsyncIterator[Reach]":
-    """The cells that answer. Those that are away are named."""
-    from merchant_wallet.base.cells import DEFAULT_CELL_ID
-    from merchant_wallet.merchants.cells.placement import is_apart
-    from merchant_wallet.reporting.cells import COMMAND_PATIENCE, Reach, Source
-
-    async with session.reach_cells() as reached:
-        sources = {
-            cell.cell_id: Source(cell.name, lambda connection=connection: nullcontext(connection))  # type: ignore[misc]
-            for cell, connection in reached.cells
-        }
-
-        async def find(merchant_id: int) -> "Source":
-            cell_id = DEFAULT_CELL_ID
-            if await is_apart(session.conn, merchant_id):
-                cell_id = (await session.cells.find(merchant_id)).cell_id
-            if cell_id not in sources:
-                raise Failure(f"The cell of merchant {merchant_id} is away.", CANNOT_RUN)
-            return sources[cell_id]
-
-        async def list_all() -> "list[Source]":
-            return list(sources.values())
-
-        cells = Reach(find, list_all, session.conn, COMMAND_PATIENCE)
-        for name in reached.away:
-            cells.note_away(name)
-        yield cells
 
 
 async def make_statement_pdf(session: Session, merchant: str, period: "Period", language: str) -> bytes:
@@ -59,7 +27,7 @@ async def make_statement_pdf(session: Session, merchant: str, period: "Period", 
 
     found = await session.find(merchant)
     archive = ArchiveFolder(session.settings.archive_folder)
-    async with reach(session) as cells:
+    async with session.reach() as cells:
         report = await read_report(cells, period, found.merchant_id)
     movements = []
     async with session.cell(found.merchant_id) as cell:
@@ -78,10 +46,12 @@ async def export_rows(
     """Write a file for accountants row by row. Raises Failure."""
     from functools import partial
 
+    from merchant_wallet.console.audit_words import AuditWords
     from merchant_wallet.web import accounting_files
     from merchant_wallet.web.languages import translate
 
-    reader = accounting_files.Reader(partial(translate, read_language(language)), span.zone, True)
+    say = partial(translate, read_language(language))
+    reader = accounting_files.Reader(say, span.zone, True, AuditWords(say))
     merchant_id = None if merchant is None else (await session.find(merchant)).merchant_id
     stream: BinaryIO = typer.get_binary_stream("stdout")
     if output is not None:

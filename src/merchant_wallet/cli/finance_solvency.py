@@ -53,11 +53,10 @@ def solvency(
     """
 
     async def act(session: Session) -> dict[str, Any]:
-        from merchant_wallet.cli.finance_reach import reach
         from merchant_wallet.reporting.finance.solvency import list_solvency, read_solvency
 
         chains = session.settings.open_chains
-        async with reach(session) as cells:
+        async with session.reach() as cells:
             now = await read_solvency(session.conn, cells, chains)
             days = await list_solvency(session.conn, cells, _read_period(period), chains)
         if output is not None:

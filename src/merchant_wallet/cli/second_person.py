@@ -8,7 +8,6 @@ Rules:
 - In the sandbox one person is enough, unless WALLET_SANDBOX_TWO_PEOPLE says otherwise.
 """
 
-import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
@@ -137,20 +136,14 @@ def describe(change: "ProposedChange") -> dict[str, Any]:
 
 
 def flatten(document: Mapping[str, Any]) -> dict[str, Any]:
-    """A proposal's document for people: the facts before and after as one text each."""
-    texts = {name: format_facts(document[name]) for name in ("before", "after")}
-    return {**document, **texts}
+    """A proposal's document for people: the facts before and after in words."""
+    from functools import partial
 
+    from merchant_wallet.console.fact_words import say_facts
+    from merchant_wallet.web.languages import Language, translate
 
-def format_facts(facts: Mapping[str, Any]) -> str:
-    """Facts on one line."""
-    return ", ".join(f"{name}: {_format_fact(name, value)}" for name, value in facts.items())
-
-
-def _format_fact(name: str, value: object) -> str:
-    if isinstance(value, list | dict):
-        return json.dumps(value, ensure_ascii=False) if value else "none"
-    return terminal.show_value(name, value)
+    say = partial(translate, Language.EN)
+    return {**document, **{name: say_facts(document[name], {}, say) for name in ("before", "after")}}
 
 
 def print_proposal(document: Mapping[str, Any], as_json: bool) -> None:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from merchant_wallet.merchants.cells.directory import Directory
     from merchant_wallet.merchants.store import MerchantRef
     from merchant_wallet.processes.base import Base
+    from merchant_wallet.reporting.cells import Reach
 
 T = TypeVar("T")
 
@@ -206,6 +207,37 @@ class Session:
                 [(cell, one) for cell, one in found if not isinstance(one, str)],
                 {cell.name: one for cell, one in found if isinstance(one, str)},
             )
+
+    @asynccontextmanager
+    async def reach(self) -> "AsyncIterator[Reach]":
+        """The cells that answer, for what pages read too. Those that are away are named."""
+        from contextlib import nullcontext
+
+        from merchant_wallet.base.cells import DEFAULT_CELL_ID
+        from merchant_wallet.merchants.cells.placement import is_apart
+        from merchant_wallet.reporting.cells import COMMAND_PATIENCE, Reach, Source
+
+        async with self.reach_cells() as reached:
+            sources = {
+                cell.cell_id: Source(cell.name, lambda connection=connection: nullcontext(connection))  # type: ignore[misc]
+                for cell, connection in reached.cells
+            }
+
+            async def find(merchant_id: int) -> Source:
+                cell_id = DEFAULT_CELL_ID
+                if await is_apart(self.conn, merchant_id):
+                    cell_id = (await self.cells.find(merchant_id)).cell_id
+                if cell_id not in sources:
+                    raise Failure(f"The cell of merchant {merchant_id} is away.", CANNOT_RUN)
+                return sources[cell_id]
+
+            async def list_all() -> list[Source]:
+                return list(sources.values())
+
+            cells = Reach(find, list_all, self.conn, COMMAND_PATIENCE)
+            for name in reached.away:
+                cells.note_away(name)
+            yield cells
 
     async def carry(self, merchant_id: int) -> None:
         """Tell the merchant's cell what home has just committed. Says so if the cell will hear it later."""

@@ -22,8 +22,8 @@ from merchant_wallet.console.audit_words import (
     SANDBOX_ACTIONS,
     Difference,
     list_differences,
+    list_merchants,
     say_action,
-    say_differences,
     say_subject,
 )
 from merchant_wallet.console.filter_values import find_scope, read_day, read_end
@@ -44,7 +44,7 @@ _verifying: Final = asyncio.Lock()
 
 
 class AuditEntryView(msgspec.Struct, frozen=True):
-    """An entry in words, and its changes as they are stored."""
+    """An entry in words."""
 
     entry: AuditEntry
     actor: str
@@ -52,7 +52,6 @@ class AuditEntryView(msgspec.Struct, frozen=True):
     subject: str
     url: str
     said: list[Difference]
-    differences: list[Difference]
 
 
 async def show_log(request: ConsoleRequest, conn: Connection) -> Response:
@@ -61,7 +60,7 @@ async def show_log(request: ConsoleRequest, conn: Connection) -> Response:
     since_ms, until_ms = read_day(state.get("from")), read_end(state.get("to"))
     before_no, action = _read_number(state.after), records.rename_action(state.get("action"))
     if until_ms is not None:
-        end_no = await find_first(conn, until_ms)
+        end_no = await records.find_first(conn, until_ms)
         before_no = end_no if before_no is None else min(before_no, end_no)
     rows = await records.list_entries(
         conn,
@@ -114,36 +113,18 @@ async def _verify(url: str) -> AuditReport:
         return await verify(conn)
 
 
-async def find_first(conn: Connection, at_ms: int) -> int:
-    """The number of the first entry at or after a time; one more than the last if there is none."""
-    newest = await records.list_entries(conn, limit=1)
-    low, high = 1, (newest[0].audit_no if newest else 0) + 1
-    while low < high:
-        middle = (low + high) // 2
-        entry = await records.show(conn, middle)
-        if entry is not None and entry.at_ms < at_ms:
-            low = middle + 1
-        else:
-            high = middle
-    return low
-
-
 async def _say(
     request: ConsoleRequest, conn: Connection, entries: Sequence[AuditEntry]
 ) -> list[AuditEntryView]:
     """Entries in words, with the names of their merchants."""
-    facts = [one for entry in entries for one in (entry.before or {}, entry.after or {})]
-    numbers = [one.get("merchantId") for one in facts] + [one.merchant_id for one in entries]
-    numbers += [int(word) for one in entries if (word := one.subject.removeprefix("merchant ")).isdecimal()]
-    names = await read_names(conn, [number for number in numbers if isinstance(number, int)])
+    names = await read_names(conn, list_merchants(entries))
     return [
         AuditEntryView(
             entry,
             say_actor(entry.actor, request.translate),
             say_action(entry.action, request.translate),
-            *say_subject(entry, names),
-            say_differences(entry, names, request.translate),
-            list_differences(entry),
+            *say_subject(entry.subject, names, request.translate),
+            list_differences(entry, names, request.translate),
         )
         for entry in entries
     ]

@@ -1,22 +1,18 @@
-"""The audit log in words: who, what, on what, and the changed facts. Pure.
+"""The audit log in words: who, what, on what, and the changed facts (`fact_words`). Pure.
 
-Rules: an action, a name or a fact that has no words here is shown as it is stored. The raw facts stay one
-click away. Names of merchants are looked up by the caller.
+Rules: page, file and command line say the same. An action that has no words here is shown as it is stored.
+Names of merchants are looked up by the caller.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 import msgspec
 
 from merchant_wallet.audit.records import AuditEntry, rename_action
-from merchant_wallet.base.money import format_units
-from merchant_wallet.console.missing_rights import ROLE_NAMES
-from merchant_wallet.console.setting_fields import PERCENT, list_fields
-from merchant_wallet.merchants.audit_facts import format_fact_name
+from merchant_wallet.console.fact_words import Translate, say_fact, say_fact_name, say_facts
+from merchant_wallet.web.actors import say_actor
 from merchant_wallet.web.languages import N_
-from merchant_wallet.web.templates import group_digits
-from merchant_wallet.web.typed_values import show_percent, show_time
 
 ACTIONS: Final[Mapping[str, str]] = {
     "operator.sign_in": N_("signed in"),
@@ -154,38 +150,26 @@ STAGES: Final[Mapping[str, str]] = {
     "cancel": N_("called off: {what}"),
 }
 """The last part of an action that is not done by itself."""
-FACTS: Final[Mapping[str, str]] = {
-    "status": N_("Status"),
-    "role": N_("Role"),
-    "merchantId": N_("Merchant"),
-    "reason": N_("Reason"),
-    "name": N_("Name"),
-    "rate": N_("Rate"),
-    "maxAgeMs": N_("Holds for"),
-    "paused": N_("Paused"),
-    "stopped": N_("Stopped"),
-    "stoppedBy": N_("Stopped by"),
-    "frozen": N_("Frozen"),
-    "second factor": N_("Second factor"),
-    "exists": N_("Exists"),
-    "enrolled": N_("Second factor set up"),
-    "newCredentials": N_("New password and second factor"),
-    "amount": N_("Amount"),
-    "currency": N_("Currency"),
-    "ended": N_("Sessions ended"),
-    "done": N_("Done"),
-    "operations": N_("Operations"),
-    "networks": N_("Source networks"),
-    "chain": N_("Chain"),
-    "address": N_("Address"),
+SUBJECTS: Final[Mapping[str, str]] = {
+    "address": N_("address {which}"),
+    "archive": N_("archive {which}"),
+    "backup": N_("back-up {which}"),
+    "callback": N_("callback {which}"),
+    "cell": N_("cell {which}"),
+    "chain": N_("chain {which}"),
+    "cold": N_("cold wallet of {which}"),
+    "deposit": N_("deposit {which}"),
+    "month": N_("month {which}"),
+    "order": N_("order {which}"),
+    "proposal": N_("proposal {which}"),
+    "rate": N_("rate {which}"),
+    "screening": N_("screening {which}"),
+    "sub-user": N_("sub-user {which}"),
+    "sweep": N_("sweep {which}"),
+    "transaction": N_("transaction {which}"),
+    "wallet": N_("hot wallet of {which}"),
 }
-_LABELS: Final = {name: one.label for one in list_fields() for name in (one.name, format_fact_name(one.name))}
-_PERCENTS: Final = {
-    name for one in list_fields() if one.kind == PERCENT for name in (one.name, format_fact_name(one.name))
-}
-_STATUSES: Final = {"active": N_("Active"), "suspended": N_("Suspended"), "disabled": N_("Disabled")}
-
-Translate = Callable[..., str]
+"""What an entry is about, by the first word of its subject."""
 
 
 class Difference(msgspec.Struct, frozen=True):
@@ -211,75 +195,74 @@ def _find_words(action: str) -> str | None:
     return ACTIONS.get(action) or SANDBOX_ACTIONS.get(action)
 
 
-def say_subject(entry: AuditEntry, names: Mapping[int, str]) -> tuple[str, str]:
+def say_subject(subject: str, names: Mapping[int, str], translate: Translate) -> tuple[str, str]:
     """On what, and the URL of its page; either may be empty. A merchant is named."""
-    kind, _, which = entry.subject.partition(" ")
+    kind, _, which = subject.partition(" ")
     if kind == "merchant" and which.isdecimal():
         return names.get(int(which), which), f"/console/merchants/{which}"
-    if kind == "order" and which.isdecimal():
-        return which, f"/console/withdrawals/{which}"
     if kind == "operator":
         return which, ""
-    return entry.subject, ""
+    said = translate(SUBJECTS[kind], which=which) if kind in SUBJECTS and which else subject
+    return said, f"/console/withdrawals/{which}" if kind == "order" and which.isdecimal() else ""
 
 
-def list_differences(entry: AuditEntry) -> list[Difference]:
-    """The changed facts of an entry as they are stored. Those that stayed the same are left out."""
+def list_merchants(entries: Iterable[AuditEntry]) -> list[int]:
+    """The merchants that entries name, for a look-up of their names."""
+    found: list[Any] = []
+    for entry in entries:
+        word = entry.subject.removeprefix("merchant ")
+        found += [entry.merchant_id, int(word) if word.isdecimal() else None]
+        found += [facts.get("merchantId") for facts in (entry.before or {}, entry.after or {})]
+    return [number for number in found if isinstance(number, int)]
+
+
+def list_differences(entry: AuditEntry, names: Mapping[int, str], translate: Translate) -> list[Difference]:
+    """The changed facts of an entry in words. Those that stayed the same are left out."""
     before, after = entry.before or {}, entry.after or {}
-    names = [*before, *(name for name in after if name not in before)]
-    return [
-        Difference(name, _format_fact(before, name), _format_fact(after, name))
-        for name in names
+    changed = [
+        name
+        for name in dict.fromkeys((*before, *after))
         if name not in before or name not in after or before[name] != after[name]
     ]
-
-
-def say_differences(entry: AuditEntry, names: Mapping[int, str], translate: Translate) -> list[Difference]:
-    """The same in words: labels of settings, names of merchants, amounts, percentages, times."""
-    before, after = entry.before or {}, entry.after or {}
     return [
         Difference(
-            translate(FACTS.get(one.name) or _LABELS.get(one.name) or one.name),
-            _say_value(one.name, before, names, translate),
-            _say_value(one.name, after, names, translate),
+            say_fact_name(name, translate),
+            say_fact(name, before, names, translate),
+            say_fact(name, after, names, translate),
         )
-        for one in list_differences(entry)
+        for name in changed
     ]
 
 
-def _say_value(
-    name: str, facts: Mapping[str, Any], names: Mapping[int, str], translate: Translate
-) -> str | None:
-    if name not in facts:
-        return None
-    value = facts[name]
-    if value is None:
-        return translate(N_("none"))
-    if isinstance(value, bool):
-        return translate(N_("Yes")) if value else translate(N_("No"))
-    if name in _PERCENTS and isinstance(value, str):
-        return show_percent(value)
-    if isinstance(value, int):
-        return _say_number(name, value, names)
-    if isinstance(value, list):
-        return ", ".join(map(str, value)) or translate(N_("none"))
-    if isinstance(value, str):
-        return translate(ROLE_NAMES.get(value) or _STATUSES.get(value) or value)
-    return _format_fact(facts, name)
+def say_entry(entry: AuditEntry, names: Mapping[int, str], translate: Translate) -> str:
+    """An entry as one sentence: who did what to what, and what changed."""
+    subject, _ = say_subject(entry.subject, names, translate)
+    changes = [
+        f"{one.name}: " + " → ".join(value for value in (one.before, one.after) if value is not None)
+        for one in list_differences(entry, names, translate)
+    ]
+    who, what = say_actor(entry.actor, translate), say_action(entry.action, translate)
+    return " ".join(filter(None, (f"{who} {what}: {subject}.", "; ".join(changes))))
 
 
-def _say_number(name: str, value: int, names: Mapping[int, str]) -> str:
-    if name in ("merchantId", "merchant_id"):
-        return names.get(value, str(value))
-    if name.endswith(("_units", "Units")):
-        return group_digits(format_units(value))
-    if name == "maxAgeMs":
-        return show_time(value)
-    return str(value)
+class AuditWords:
+    """The words of a file of the audit log, in one language. Merchants have their numbers there."""
 
+    def __init__(self, translate: Translate) -> None:
+        self._translate = translate
 
-def _format_fact(facts: Mapping[str, Any], name: str) -> str | None:
-    if name not in facts:
-        return None
-    value = facts[name]
-    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    def say_actor(self, actor: str) -> str:
+        """Who acted."""
+        return say_actor(actor, self._translate)
+
+    def say_action(self, action: str) -> str:
+        """What was done."""
+        return say_action(action, self._translate)
+
+    def say_subject(self, subject: str) -> str:
+        """On what."""
+        return say_subject(subject, {}, self._translate)[0]
+
+    def say_facts(self, facts: Mapping[str, Any] | None) -> str:
+        """The facts before or after, on one line."""
+        return say_facts(facts, {}, self._translate)

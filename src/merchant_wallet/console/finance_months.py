@@ -17,7 +17,7 @@ from merchant_wallet.approvals.changes import ChangeRefused, Facts
 from merchant_wallet.audit.records import Author
 from merchant_wallet.base.workers import Connect
 from merchant_wallet.console import flash, proposal_forms
-from merchant_wallet.console.audit_words import say_action
+from merchant_wallet.console.audit_words import AuditWords
 from merchant_wallet.console.book_export import Download
 from merchant_wallet.console.filter_values import NOBODY, find_scope
 from merchant_wallet.console.finance import FINANCE, send_pdf
@@ -253,9 +253,7 @@ def _may_read_audit(request: ConsoleRequest) -> bool:
 
 
 def _make_reader(request: ConsoleRequest, zone: ZoneInfo) -> Reader:
-    if request.merchant_id is None:
-        return Reader(request.translate, zone, True)
-    return Reader(request.translate, zone, False, lambda action: say_action(action, request.translate))
+    return Reader(request.translate, zone, request.merchant_id is None, AuditWords(request.translate))
 
 
 Source = tuple[int, str, Connect]

@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import partial
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -26,6 +27,7 @@ from merchant_wallet.audit.records import Author
 from merchant_wallet.base.fair_queue import Owner
 from merchant_wallet.book.archive.files import ArchiveFolder
 from merchant_wallet.console import flash, kept_forms
+from merchant_wallet.console.fact_words import say_fact, say_fact_name
 from merchant_wallet.console.menu import list_entries
 from merchant_wallet.console.missing_rights import explain_missing
 from merchant_wallet.console.notices import Banner
@@ -204,6 +206,8 @@ class ConsoleRequest:
             "request_id": self.request_id,
             "here": self.url,
             "two_people": self.context.settings.needs_two_people,
+            "say_fact_name": partial(say_fact_name, translate=self.translate),
+            "say_fact": partial(say_fact, translate=self.translate),
         }
 
 

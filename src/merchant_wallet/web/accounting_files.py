@@ -15,13 +15,11 @@ import asyncio
 import csv
 import io
 import re
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any, Final, Protocol
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
-
-import msgspec
 
 from merchant_wallet.base.addresses import format_address
 from merchant_wallet.base.currencies import KFB, USDT
@@ -83,17 +81,23 @@ def find_zone(name: str) -> ZoneInfo:
         raise ZoneUnknown(f"{name[:40]!r} is no time zone; give one as UTC or Asia/Shanghai") from None
 
 
+class AuditWords(Protocol):
+    """The audit log in words, in a reader's language."""
+
+    def say_actor(self, actor: str) -> str: ...
+    def say_action(self, action: str) -> str: ...
+    def say_subject(self, subject: str) -> str: ...
+    def say_facts(self, facts: Mapping[str, Any] | None) -> str: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """For whom a file is: language and zone, and whether the person belongs to the platform's staff.
-
-    `say_action` gives the words of an action of the audit log.
-    """
+    """For whom a file is: language and zone, and whether the person belongs to the platform's staff."""
 
     translate: Translate
     zone: ZoneInfo
     is_staff: bool
-    say_action: Callable[[str], str] = str
+    audit_words: AuditWords
 
     def local(self, at_ms: int | None) -> tuple[str, str]:
         """A time and its offset; two empty cells without one."""
@@ -290,21 +294,23 @@ async def _audit_rows(
             yield [*_start(reader, scope, row["at_ms"]), *_own_audit_cells(row, reader)]
         return
     async for row in accounting_rows.read_audit(conn, *span, merchant_id=scope.merchant_id or None):
-        names = [row["actor"], row["action"], row["subject"]]
-        told = [_show_facts(row["before"]), _show_facts(row["after"]), row["source"]]
+        words = reader.audit_words
+        names = [
+            *(words.say_actor(row["actor"]), words.say_action(row["action"])),
+            words.say_subject(row["subject"]),
+        ]
+        told = [words.say_facts(row["before"]), words.say_facts(row["after"]), row["source"]]
         head = [*reader.local(row["at_ms"]), row["audit_no"], *map(_text, names), row["merchant_id"]]
         yield [*head, *map(_text, told)]
 
 
 def _own_audit_cells(row: Row, reader: Reader) -> list[Cell]:
     person = own_audit.say_person(row["actor"], reader.translate)
-    facts = [_show_facts(own_audit.pick_facts(row[side])) for side in ("before", "after")]
+    words = reader.audit_words
+    facts = [words.say_facts(own_audit.pick_facts(row[side])) for side in ("before", "after")]
     source = row["source"] if own_audit.is_own(row["actor"]) else ""
-    return [*map(_text, (person, reader.say_action(row["action"]), row["subject"], *facts, source))]
-
-
-def _show_facts(value: Any) -> str:
-    return "" if value is None else msgspec.json.encode(value).decode()
+    what = words.say_action(row["action"]), words.say_subject(row["subject"])
+    return [*map(_text, (person, *what, *facts, source))]
 
 
 DEPOSIT_WORDS: Final = {
@@ -320,7 +326,7 @@ CALLBACK_WORDS: Final = {
     "due": N_("Due"),
     "delivered": N_("Delivered"),
     "paused": N_("Paused"),
-    "dead_letter": N_("Given up"),
+    "dead_letter": N_("Parked"),
 }
 
 FILES: Final[dict[str, AccountingFile]] = {

@@ -6,6 +6,7 @@ import io
 import re
 from collections import Counter
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from decimal import Decimal
 from functools import partial
 from zoneinfo import ZoneInfo
@@ -17,6 +18,7 @@ from tests.reporting.finance.conftest import NOVEMBER, OCTOBER, Finance, trade
 from merchant_wallet.audit import records as audit
 from merchant_wallet.base.money import format_units
 from merchant_wallet.book.commands import Adjust
+from merchant_wallet.console.audit_words import AuditWords
 from merchant_wallet.reporting import figures
 from merchant_wallet.reporting.export import ROWS_A_TURN
 from merchant_wallet.reporting.finance.accounting_rows import OUTSIDE
@@ -36,8 +38,9 @@ from merchant_wallet.web.languages import Language, translate
 
 pytestmark = pytest.mark.anyio
 
-ENGLISH = Reader(partial(translate, Language.EN), ZoneInfo("UTC"), True)
-CHINESE = Reader(partial(translate, Language.ZH), ZoneInfo("Asia/Shanghai"), True)
+SAY, SAY_CHINESE = (partial(translate, language) for language in Language)
+ENGLISH = Reader(SAY, ZoneInfo("UTC"), True, AuditWords(SAY))
+CHINESE = Reader(SAY_CHINESE, ZoneInfo("Asia/Shanghai"), True, AuditWords(SAY_CHINESE))
 
 Rows = list[dict[str, str]]
 
@@ -135,12 +138,12 @@ async def test_withdrawals_deposits_callbacks_and_the_audit_log_have_files(finan
     scene = finance.scene
     shop = await live(scene, finance)
     rows = await read_file(finance, "withdrawals", shop)
-    assert [row["Status"] for row in rows] == ["Completed", "Refunded", "Cancelled"] * 2
+    assert [row["Status"] for row in rows] == ["Paid", "Refunded", "Cancelled"] * 2
     assert sum_column(rows, "Fee") == 6
     assert len(await read_file(finance, "withdrawals", shop, until_ms=OCTOBER.until_ms)) == 3
     callbacks = await read_file(finance, "callbacks", shop)
     assert Counter(row["Status"] for row in callbacks) == {
-        "Completed": 2,
+        "Paid": 2,
         "Failed": 2,
         "Refunded": 2,
         "Cancelled": 2,
@@ -157,7 +160,7 @@ async def test_withdrawals_deposits_callbacks_and_the_audit_log_have_files(finan
             after={"name": "=1+1"},
         )
     logged = (await read_file(finance, "audit", 0))[-1]
-    assert (logged["Person"], logged["After"]) == ("cli:=cmd()", '{"name":"=1+1"}')
+    assert (logged["Person"], logged["After"]) == ("'=cmd(), on the command line", "Name: =1+1")
 
 
 async def test_no_cell_begins_a_formula(finance: Finance) -> None:
@@ -212,7 +215,7 @@ async def test_others_have_their_turn_while_a_file_is_written(
 async def test_a_merchants_own_person_is_not_told_who_approved(finance: Finance) -> None:
     scene = finance.scene
     shop = await live(scene, finance)
-    own = Reader(ENGLISH.translate, ENGLISH.zone, False)
+    own = replace(ENGLISH, is_staff=False)
     for reader, is_there in ((ENGLISH, True), (own, False)):
         rows = await read_file(finance, "withdrawals", shop, reader=reader)
         assert ("Approved by" in rows[0]) is is_there

@@ -12,6 +12,7 @@ from typing import Final, Protocol
 import msgspec
 
 from merchant_wallet.base.codes import Refusal
+from merchant_wallet.base.moments import format_moment
 from merchant_wallet.book.actors import person_of
 from merchant_wallet.book.commands import Approve
 from merchant_wallet.book.outcomes import ORDER_UNKNOWN, OrderRefusal, Outcome, Withdrawal
@@ -82,10 +83,10 @@ def find_approval_violation(order: Withdrawal) -> str | None:
     ):
         if eligible_ms is not None and (at_ms is None or at_ms < eligible_ms):
             return (
-                f"approved by {name} at {at_ms or 'no moment'}, whose approvals count from {eligible_ms} on"
+                f"approved by {name} {_at(at_ms)}, whose approvals count from {format_moment(eligible_ms)} on"
             )
     if (last is None) != (order.approved_ms is None):
-        return f"approved by {last or 'nobody'} at {order.approved_ms or 'no moment'}"
+        return f"approved by {last or 'nobody'} {_at(order.approved_ms)}"
     if not needs_two(order):
         return None if first is None else "two people's approval of an order that needs one"
     if last is None:
@@ -95,6 +96,10 @@ def find_approval_violation(order: Withdrawal) -> str | None:
     if person_of(first) == person_of(last):
         return f"approved twice by one person, {first} and {last}"
     return None
+
+
+def _at(at_ms: int | None) -> str:
+    return "at no moment" if at_ms is None else f"at {format_moment(at_ms)}"
 
 
 def approve(draft: Draft, command: Approve) -> Outcome:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from merchant_wallet.base import ids
 from merchant_wallet.base.currencies import CURRENCIES, USDT
+from merchant_wallet.base.moments import format_moment
 from merchant_wallet.base.money import MAX_BALANCE_UNITS
 from merchant_wallet.book.chart import BELOW_ZERO_IDS, FIXED, HOLD_ID, name_account
 from merchant_wallet.book.journal import FIRST_HASH, compute_entry_hash
@@ -99,7 +100,8 @@ class Replay:
                     "id", text, entry_id=entry_id if expected is None else min(expected, entry_id)
                 )
         if entry.at_ms < self.last_ms:
-            text = f"the moment {entry.at_ms} is before the last entry's, {self.last_ms}"
+            last = format_moment(self.last_ms)
+            text = f"the moment {format_moment(entry.at_ms)} is before the last entry's, {last}"
             raise_violation("time", text, entry_id=entry_id)
         self.last_id, self.last_ms = entry_id, entry.at_ms
 

@@ -13,6 +13,7 @@ from typing import Final
 import msgspec
 
 from merchant_wallet.base.currencies import USDT
+from merchant_wallet.base.moments import format_moment
 from merchant_wallet.base.money import compute_fee_units
 from merchant_wallet.book.chart import CHAIN_ID_OF, FEES_ID_OF, HOLD_ID, MERCHANT_USDT_ID
 from merchant_wallet.book.outcomes import Withdrawal
@@ -110,7 +111,9 @@ def check_steps(order: Withdrawal, steps: Sequence[Step]) -> None:
         raise_violation("step", text, order_id=order.order_id)
     if order.finished_ms != (at_ms if status in FINAL else None):
         raise_violation(
-            "step", f"finished at {order.finished_ms}, last step at {at_ms}", order_id=order.order_id
+            "step",
+            f"finished at {_format(order.finished_ms)}, last step at {format_moment(at_ms)}",
+            order_id=order.order_id,
         )
     if order.approved_ms is None and order.status not in (PENDING, CANCELLED, EXPIRED):
         raise_violation("step", "taken up without approval", order_id=order.order_id)
@@ -161,7 +164,7 @@ def check_release(entry: Entry, order: Withdrawal, facts: ReleaseFacts) -> None:
     if order.finished_ms != entry.at_ms:
         raise_violation(
             "release",
-            f"released at {entry.at_ms}, finished at {order.finished_ms}",
+            f"released at {format_moment(entry.at_ms)}, finished at {_format(order.finished_ms)}",
             entry_id=entry_id,
             order_id=order_id,
         )
@@ -187,3 +190,7 @@ def check_still_open(order: Withdrawal) -> None:
     if order.status in FINAL:
         text = f"an order in status {order.status} has no entry that releases its hold"
         raise_violation("release", text, entry_id=order.order_id, order_id=order.order_id)
+
+
+def _format(at_ms: int | None) -> str:
+    return "no moment" if at_ms is None else format_moment(at_ms)

@@ -1,0 +1,275 @@
+"""Facts in words, for the audit log, its file, proposals and the command line. Pure.
+
+Rules:
+- A fact has one name and one form everywhere. Amounts have their currency, times a unit, people their names.
+- A fact that has no words here, such as one of an older version, is spelt out: `leftBehind` is "Left behind".
+  A list or a nested fact is never shown as program text.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from datetime import date
+from typing import Any, Final
+
+from merchant_wallet.base.currencies import USDT
+from merchant_wallet.base.moments import format_moment
+from merchant_wallet.base.money import format_units
+from merchant_wallet.console.missing_rights import ROLE_NAMES
+from merchant_wallet.console.setting_fields import PERCENT, list_fields
+from merchant_wallet.merchants.audit_facts import format_fact_name
+from merchant_wallet.web.actors import say_actor
+from merchant_wallet.web.kinds import ORDER_STATUSES
+from merchant_wallet.web.languages import N_
+from merchant_wallet.web.templates import group_digits
+from merchant_wallet.web.typed_values import show_percent, show_time
+
+FACTS: Final[Mapping[str, str]] = {
+    "accounts": N_("Accounts"),
+    "actNo": N_("Request"),
+    "actor": N_("Person"),
+    "address": N_("Address"),
+    "again": N_("Failed ones again"),
+    "alone": N_("Without a second person"),
+    "amount": N_("Amount"),
+    "amount_units": N_("Amount"),
+    "amountUnits": N_("Amount"),
+    "approvedBy": N_("Approved by"),
+    "askedBy": N_("Asked by"),
+    "asset": N_("Token or coin"),
+    "block": N_("Block"),
+    "books": N_("Books"),
+    "by_merchant": N_("By the merchant"),
+    "cause": N_("Cause"),
+    "causes": N_("Causes"),
+    "cell": N_("Cell"),
+    "chain": N_("Chain"),
+    "closedOrders": N_("Closed orders"),
+    "coldWallet": N_("Cold wallet"),
+    "corrects": N_("Corrects record"),
+    "currency": N_("Currency"),
+    "currencyMode": N_("Currencies"),
+    "day": N_("Day"),
+    "digest": N_("Digest of the figures"),
+    "direction": N_("Where to"),
+    "done": N_("Done"),
+    "droppedOrders": N_("Dropped orders"),
+    "eligible_ms": N_("Approvals count from"),
+    "email": N_("E-mail"),
+    "ended": N_("Ended"),
+    "enrolled": N_("Second factor set up"),
+    "entries": N_("Entries"),
+    "entryId": N_("Entry"),
+    "even_frozen": N_("Although it was frozen"),
+    "evidence": N_("File of the evidence"),
+    "evidenceSha256": N_("SHA-256 of the evidence"),
+    "exists": N_("Exists"),
+    "ext_user_id": N_("Sub-user"),
+    "factor": N_("Factor"),
+    "failures": N_("Failed sign-ins"),
+    "firstApprovedBy": N_("First approved by"),
+    "firstBlock": N_("First block"),
+    "from": N_("From"),
+    "fromCell": N_("From cell"),
+    "frozen": N_("Frozen"),
+    "frozenMs": N_("Frozen since"),
+    "frozenOrders": N_("Frozen orders"),
+    "extUserId": N_("Sub-user"),
+    "hadPin": N_("Had a PIN"),
+    "hasPin": N_("Has a PIN"),
+    "hotWallet": N_("Hot wallet"),
+    "isHeld": N_("Held"),
+    "keyPath": N_("Path of its key"),
+    "kinds": N_("Kinds of messages"),
+    "lastBlock": N_("Last block"),
+    "lastId": N_("Last entry"),
+    "lastMerchantId": N_("Last merchant"),
+    "lastMs": N_("Last time"),
+    "leftBehind": N_("Left behind"),
+    "limitDay": N_("Limit per day"),
+    "limitDebit": N_("Limit per debit"),
+    "logIndex": N_("Place in its transaction's logs"),
+    "maxAgeMs": N_("Holds for"),
+    "merchantId": N_("Merchant"),
+    "months": N_("Months"),
+    "mostHot": N_("At most hot"),
+    "name": N_("Name"),
+    "networks": N_("Source networks"),
+    "newCredentials": N_("New password and second factor"),
+    "newKey": N_("New key"),
+    "no": N_("Record"),
+    "operations": N_("Operations"),
+    "order_id": N_("Order"),
+    "orderId": N_("Order"),
+    "outcome": N_("Outcome"),
+    "overlapMs": N_("The old secret works for another"),
+    "paidOrders": N_("Orders paid to it before"),
+    "paused": N_("Paused"),
+    "platformRate": N_("The platform's rate"),
+    "problem": N_("Problem"),
+    "proposalNo": N_("Proposal"),
+    "proposed_by": N_("Proposed by"),
+    "proposedBy": N_("Proposed by"),
+    "rate": N_("Rate"),
+    "reason": N_("Reason"),
+    "recorded": N_("Recorded"),
+    "refillBelow": N_("Refill below"),
+    "refused": N_("Refused with code"),
+    "repeated": N_("Was done before"),
+    "rescues": N_("Rescues of this address before"),
+    "resent": N_("Sent again"),
+    "resumed": N_("Resumed"),
+    "retiredSecretNo": N_("Retired secret"),
+    "revoked": N_("Revoked"),
+    "role": N_("Role"),
+    "rolled": N_("New secret"),
+    "rotated": N_("New secret"),
+    "round": N_("Round"),
+    "schema": N_("Schema"),
+    "secretNo": N_("Number of the key's secret"),
+    "second factor": N_("Second factor"),
+    "signed_units": N_("Amount"),
+    "signs": N_("Signs of a rollback"),
+    "state": N_("State"),
+    "status": N_("Status"),
+    "stopped": N_("Stopped"),
+    "stoppedBy": N_("Stopped by"),
+    "stops": N_("Stops"),
+    "sweepIds": N_("Sweeps"),
+    "target": N_("Target"),
+    "to": N_("To"),
+    "toCell": N_("To cell"),
+    "transferId": N_("Transfer"),
+    "transfers": N_("Transfers"),
+    "txHash": N_("Transaction"),
+    "txnStatus": N_("Status"),
+    "underWay": N_("Transfer under way"),
+    "version": N_("Version"),
+    "way": N_("Who signs"),
+    "webhookHost": N_("Host of the webhook"),
+    **{name: one.label for one in list_fields() for name in (one.name, format_fact_name(one.name))},
+}
+"""The name of each fact; for a setting the label of its field."""
+_PERCENTS: Final = {
+    name for one in list_fields() if one.kind == PERCENT for name in (one.name, format_fact_name(one.name))
+}
+_IN_USDT: Final = frozenset(
+    {
+        *("amount", "refillBelow", "target", "mostHot"),
+        *(
+            name
+            for setting in (
+                *("approval-limit", "second-approval-limit", "daily-limit", "withdraw-fee-min"),
+                *("payout-limit", "first-payout-limit"),
+            )
+            for name in (setting, format_fact_name(setting))
+        ),
+    }
+)
+"""Amounts as texts. Their currency is USDT unless a fact beside them names it, or another asset."""
+_SPANS: Final = frozenset({"maxAgeMs", "overlapMs"})
+_ACTORS: Final = frozenset(
+    {"actor", "approvedBy", "askedBy", "firstApprovedBy", "proposedBy", "proposed_by", "stoppedBy"}
+)
+_NOTHING: Final[Mapping[str, str]] = {
+    "allowed-addresses": N_("anywhere"),
+    "allowedAddresses": N_("anywhere"),
+    "daily-limit": N_("no limit"),
+    "dailyLimit": N_("no limit"),
+    "limitDay": N_("no limit"),
+    "limitDebit": N_("no limit"),
+    "maxAgeMs": N_("no limit"),
+    "overlapMs": N_("It ends now"),
+    "stoppedBy": N_("nobody"),
+}
+"""What it means that a fact has no value; of others, "none"."""
+_VALUES: Final[Mapping[str, Mapping[str, str]]] = {
+    "amount": {"all": N_("everything that is there")},
+    "direction": {
+        "to_cold": N_("To the cold wallet"),
+        "to_hot": N_("Refill of the hot wallet"),
+        "IN": N_("Into custody"),
+        "OUT": N_("Out of custody"),
+    },
+    "role": {str(role): name for role, name in ROLE_NAMES.items()},
+    "state": {"open": N_("open"), "closed": N_("closed"), "restated": N_("restated")},
+    "status": {"active": N_("Active"), "disabled": N_("Disabled"), "suspended": N_("Suspended")},
+    "txnStatus": {str(status): word for status, word in ORDER_STATUSES.items()},
+    "way": {
+        "signer": N_("The workers' signer"),
+        "elsewhere": N_("Somebody elsewhere"),
+        "recorded": N_("It was made elsewhere"),
+    },
+}
+"""Values that are words of the program."""
+_DAY_MS: Final = 86_400_000
+_is_word = re.compile(r"[a-z]+(_[a-z]+)+").fullmatch
+_list_parts = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+").findall
+
+Translate = Callable[..., str]
+
+
+def say_fact_name(name: str, translate: Translate) -> str:
+    """A fact's name in words."""
+    return translate(FACTS[name]) if name in FACTS else _spell(name)
+
+
+def say_fact(
+    name: str, facts: Mapping[str, Any], names: Mapping[int, str], translate: Translate
+) -> str | None:
+    """The value of a fact in words. None if it is not among the facts. `names` are those of merchants."""
+    if name not in facts:
+        return None
+    value = facts[name]
+    if value in (None, "none", [], {}) or (value == 0 and name.endswith(("Ms", "_ms"))):
+        return translate(_NOTHING.get(name) or N_("none"))
+    if isinstance(value, bool):
+        return translate(N_("Yes")) if value else translate(N_("No"))
+    if isinstance(value, list):
+        return ", ".join(say_fact(name, {**facts, name: one}, names, translate) or "" for one in value)
+    if isinstance(value, dict):
+        return say_facts(value, names, translate)
+    if str(value) in _VALUES.get(name, ()):
+        return translate(_VALUES[name][str(value)])
+    if name == "amount" and "asset" in facts:
+        return translate(N_("{count} of its smallest units"), count=value)
+    if name in _ACTORS:
+        return "; ".join(say_actor(one, translate) for one in str(value).split("; "))
+    if isinstance(value, int):
+        return _say_number(name, value, facts, names)
+    return _say_text(name, str(value), facts)
+
+
+def say_facts(facts: Mapping[str, Any] | None, names: Mapping[int, str], translate: Translate) -> str:
+    """Facts on one line: `Transfer fee: 0.5%; Reason: new contract`."""
+    said = facts or {}
+    return "; ".join(
+        f"{say_fact_name(name, translate)}: {say_fact(name, said, names, translate)}" for name in said
+    )
+
+
+def _say_number(name: str, value: int, facts: Mapping[str, Any], names: Mapping[int, str]) -> str:
+    if name in ("merchantId", "merchant_id", "lastMerchantId"):
+        return names.get(value, str(value))
+    if name.endswith(("_units", "Units")):
+        return f"{group_digits(format_units(value))} {facts.get('currency') or USDT}"
+    if name in _SPANS:
+        return show_time(value)
+    if name == "day":
+        return date.fromordinal(date(1970, 1, 1).toordinal() + value).isoformat()
+    if name.endswith(("Ms", "_ms")):
+        return format_moment(value)
+    return str(value)
+
+
+def _say_text(name: str, value: str, facts: Mapping[str, Any]) -> str:
+    if name in _PERCENTS:
+        return show_percent(value)
+    if name in _IN_USDT and "asset" not in facts:
+        return f"{value} {facts.get('currency') or USDT}"
+    return _spell(value).lower() if _is_word(value) else value
+
+
+def _spell(name: str) -> str:
+    """A name of the program as words: `leftBehind` is "Left behind"."""
+    words = " ".join(part if part.isupper() and len(part) > 1 else part.lower() for part in _list_parts(name))
+    return words[:1].upper() + words[1:] if words else name
