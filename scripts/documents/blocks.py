@@ -194,7 +194,9 @@ def _list_commands(command: Any, name: str) -> Iterator[str]:
         sentence = " ".join((command.help or "").split("\n\n")[0].split())
         yield f"{name:{NAME_WIDTH}}  {sentence}"
     for word, child in (children or {}).items():
-        yield from _list_commands(child, f"{name} {word}")
+        # A former name of a command is hidden.
+        if not child.hidden:
+            yield from _list_commands(child, f"{name} {word}")
 
 
 def _fence(language: str, text: str) -> str:

@@ -203,7 +203,7 @@ def test_a_table_stays_a_table_when_it_turns_into_cards(showroom: Showroom) -> N
     table = page.get_by_role("table", name="Withdrawals")
     expect(table.get_by_role("row")).to_have_count(8)
     expect(table.get_by_role("columnheader")).to_have_count(6)
-    expect(table.get_by_role("cell", name="Completed")).to_be_visible()
+    expect(table.get_by_role("cell", name="Paid")).to_be_visible()
 
 
 def test_a_chart_is_drawn_in_the_colours_of_the_theme_and_told_in_a_table(showroom: Showroom) -> None:

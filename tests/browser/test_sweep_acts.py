@@ -99,6 +99,6 @@ def test_deposits_are_planned_and_swept_from_the_page_and_lie_in_the_hot_wallet(
 
         sound = incident.run("reconcile")
         assert sound["sound"], sound
-        actions = [entry["action"] for entry in incident.run("audit", "show")["entries"]]
+        actions = [entry["action"] for entry in incident.run("audit", "list")["entries"]]
         for kind in ("sweep.plan", "sweep.run", "deposits.rescan"):
             assert actions.count(kind) == actions.count(f"{kind}.asked") > 0, kind

@@ -242,7 +242,7 @@ def test_decisions_about_orders_and_balances_reach_the_merchants_cell(
         approved = other.follow(other.post("/console/withdrawals/approve", form))
         assert "1 of 1 went through" in approved.text
         thawed = owner.follow(owner.post(f"/console/withdrawals/{one.frozen_id}/thaw"))
-        assert "Thawed: the workers go on with it." in thawed.text
+        assert "Resumed. The workers continue the payout." in thawed.text
         form = {
             "merchant": str(one.merchant_id),
             "direction": "credit",

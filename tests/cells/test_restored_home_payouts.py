@@ -89,7 +89,7 @@ def test_orders_of_a_moved_book_are_paid_once_after_home_was_restored(
             wait_until(lambda: status(shop, failed) == "6", "it is refunded")
             wait_until_paid(shop, order(shop, "15"))
             assert [status(shop, one) for one in (paid, waiting, lost, taken)] == ["2", "2", "2", "1"]
-            wallet.run("withdrawals", "thaw", taken["orderId"])
+            wallet.run("withdrawals", "resume", taken["orderId"])
             wait_until_paid(shop, taken)
         assert count_transfers(wallet) == {11: 1, 13: 1, 14: 1, 15: 1, 16: 1}
         wallet.run("book", "verify")

@@ -244,7 +244,7 @@ def test_verification_finds_what_was_changed_in_the_database(
 def test_each_change_of_the_archive_is_in_the_audit_log(wallet: Wallet, named: dict[str, int]) -> None:
     wallet.ask(*RUN)
     wallet.ask("archive", "restore", MERCHANT_ID, "--from", "2025-11")
-    entries = wallet.ask("audit", "show")["entries"]
+    entries = wallet.ask("audit", "list")["entries"]
     told = [(one["action"], one["subject"]) for one in entries if one["action"].startswith("archive")]
     assert ("archive.write", "archive of 2025-09") in told
     assert ("archive.remove", "archive of 2025-11") in told

@@ -68,7 +68,7 @@ def test_a_reference_is_done_once_and_says_so(wallet: Wallet) -> None:
     # Another merchant may use the same reference.
     wallet.open_merchant("Other")
     assert not wallet.ask("book", "credit", "Other", *credit[3:])["repeated"]
-    shown = wallet.ask("audit", "show", "--merchant", "Shop", "--action", "book.credit")["entries"]
+    shown = wallet.ask("audit", "list", "--merchant", "Shop", "--action", "book.credit")["entries"]
     done = {"done": True, "entryId": first["entryId"]}
     again = {**done, "repeated": True}
     assert [entry["after"] for entry in shown] == [again, again, done]

@@ -123,8 +123,9 @@ def test_a_merchant_is_paused_and_resumed_and_the_list_says_so(wallet: Wallet) -
 @pytest.mark.parametrize("event", ["evt_1_2", "evt_99999999999999999_2", "evt_8589934595_7", "nonsense"])
 def test_an_event_that_is_not_there_is_refused(wallet: Wallet, event: str) -> None:
     cancelled(wallet, open_shop(wallet))
-    for command in ("show", "resend"):
-        assert "There is no callback" in wallet.refuse("callbacks", command, event)
+    assert "There is no callback" in wallet.refuse("callbacks", "resend", event)
+    sought = "callback" if event.startswith("evt_") else "order"
+    assert f"There is no {sought} {event}" in wallet.refuse("callbacks", "show", event)
 
 
 @in_one_cell

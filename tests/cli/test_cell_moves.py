@@ -123,7 +123,7 @@ def test_a_cell_moves_to_another_cluster_and_its_old_copy_is_dropped_later(
     # And back again.
     assert wallet.ask("cell", "move", "east", places.old)["entries"] == 2
     assert all(book["ok"] for book in wallet.ask("book", "verify")["books"])
-    actions = [entry["action"] for entry in wallet.ask("audit", "show")["entries"]]
+    actions = [entry["action"] for entry in wallet.ask("audit", "list")["entries"]]
     assert [action for action in reversed(actions) if action.startswith("cell.move")] == [
         "cell.move.begin",
         "cell.move.switch",

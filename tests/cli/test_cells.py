@@ -63,7 +63,7 @@ def test_a_cell_beside_home_takes_merchants_and_their_money(wallet: Wallet) -> N
     assert (east["name"], east["merchants"], east["books"], east["entries"]) == ("east", 1, 1, 1)
     assert east["reachable"]
     assert east["mirrorAgeMs"] < 60_000
-    entries = wallet.ask("audit", "show")["entries"]
+    entries = wallet.ask("audit", "list")["entries"]
     assert [entry["action"] for entry in entries if entry["action"].startswith("cell.")] == ["cell.add"]
     assert merchant_id > 0
 

@@ -46,7 +46,7 @@ def test_in_the_sandbox_one_person_registers_sets_limits_and_moves_money(wallet:
     number = str(one["transferId"])
     wallet.ask("cold", "drop", number)
     assert "can't be given up" in wallet.refuse("cold", "drop", number)
-    actions = [entry["action"] for entry in wallet.ask("audit", "show")["entries"]]
+    actions = [entry["action"] for entry in wallet.ask("audit", "list")["entries"]]
     assert {"cold.address", "cold.limits", "cold.transfer", "cold.drop"} <= set(actions)
 
 

@@ -166,7 +166,7 @@ def test_a_range_of_blocks_is_read_again_beside_the_service(wallet: Wallet) -> N
     assert "was not read up to block 4" in wallet.refuse(*rescan, "4")
     assert "--last-block must be from 2 to 1000001" in wallet.refuse(*rescan, "1")
     assert "--last-block must be from 2 to 1000001" in wallet.refuse(*rescan, "1000002")
-    last = wallet.ask("audit", "show")["entries"][0]
+    last = wallet.ask("audit", "list")["entries"][0]
     assert last["action"] == "deposits.rescan"
     assert last["after"] == {"firstBlock": 2, "lastBlock": 3, "changed": 0, "transfers": 2}
     work(wallet)
@@ -177,7 +177,8 @@ REFUSED = [
     (("simulate", "0x12", "5"), "ADDRESS", 1),
     (("simulate", "0x742d35cc6634c0532925a3b844bc454e4438f44e", "0"), "AMOUNT", 1),
     (("simulate", "0x742d35cc6634c0532925a3b844bc454e4438f44e", "five"), "AMOUNT", 1),
-    (("list", "--status", "credited"), "--merchant", 2),
+    (("list", "--from", "yesterday"), "--from and --to are days", 2),
+    (("list", "--address", "0x12"), "--address", 2),
     (("list", "--user", "alice"), "--merchant", 2),
 ]
 
@@ -261,7 +262,7 @@ def test_a_held_deposit_is_released_or_dropped_by_a_person_and_the_audit_log_say
     assert wallet.balance("Shop", "merchant:USDT") == "26"
     assert wallet.ask("deposits", "show", two)["deposits"][0]["status"] == "dropped"
     wallet.run("book", "verify")
-    told = [each for each in wallet.ask("audit", "show")["entries"] if each["action"].startswith("deposits.")]
+    told = [each for each in wallet.ask("audit", "list")["entries"] if each["action"].startswith("deposits.")]
     assert {each["action"] for each in told} >= {"deposits.release", "deposits.drop"}
     refused = wallet.run("deposits", "release", one, "--reason", "again", status=1)
     assert "No such deposit" in refused.stderr

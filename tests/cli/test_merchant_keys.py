@@ -32,7 +32,7 @@ def test_the_audit_log_has_each_change_and_no_secret(wallet: Wallet) -> None:
     rolled = wallet.ask("merchant", "roll-key", "Shop", "2", "--overlap", "0")
     wallet.ask("merchant", "set-key", "Shop", "2", "--operations", "queryOrder")
     wallet.ask("merchant", "revoke-key", "Shop", "2")
-    log = wallet.ask("audit", "show", "--merchant", "Shop")["entries"]
+    log = wallet.ask("audit", "list", "--merchant", "Shop")["entries"]
     actions = [entry["action"] for entry in log]
     for action in ("merchant.add_key", "merchant.roll_key", "merchant.set_key", "merchant.revoke_key"):
         assert action in actions

@@ -32,7 +32,7 @@ def shop(wallet: Wallet) -> int:
 
 def list_actions(wallet: Wallet) -> list[str]:
     """What the audit log says of moves, the oldest first."""
-    entries = wallet.ask("audit", "show")["entries"]
+    entries = wallet.ask("audit", "list")["entries"]
     return [e["action"] for e in reversed(entries) if e["action"].startswith("merchant.move.")]
 
 

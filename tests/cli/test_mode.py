@@ -30,13 +30,13 @@ def live(wallet: Wallet) -> Wallet:
     [
         ("operator", "create", "eve", "--role", "owner"),
         ("rates", "set", "USDT:KFB", "7.1"),
-        ("wallets", "freeze", "TRC20", *WHY),
-        ("wallets", "thaw", "TRC20"),
+        ("wallets", "stop", "TRC20", *WHY),
+        ("wallets", "resume", "TRC20"),
         ("merchant", "suspend", "1001"),
         ("proposals", "list"),
         ("callbacks", "pause", "1001"),
         ("deposits", "chains"),
-        ("audit", "show"),
+        ("audit", "list"),
     ],
     ids=" ".join,
 )

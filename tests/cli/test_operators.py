@@ -41,7 +41,7 @@ def open_sessions(wallet: Wallet, operator_id: int, count: int) -> None:
 
 def logged(wallet: Wallet) -> list[tuple[str, str, Any, Any]]:
     """The audit log, oldest first."""
-    entries = wallet.ask("audit", "show")["entries"]
+    entries = wallet.ask("audit", "list")["entries"]
     return [(line["action"], line["subject"], line["before"], line["after"]) for line in reversed(entries)]
 
 
@@ -100,7 +100,7 @@ def test_the_list_and_one_operator_show_no_secret(wallet: Wallet) -> None:
     assert "ann" in listed
     shown = wallet.ask("operator", "show", "ANN")
     assert (shown["name"], shown["recoveryCodesLeft"]) == ("ann", 0)
-    for text in (listed, str(shown), str(wallet.ask("audit", "show"))):
+    for text in (listed, str(shown), str(wallet.ask("audit", "list"))):
         assert made["password"] not in text
         assert "argon2" not in text
     assert "no operator 'eve'" in wallet.refuse("operator", "show", "eve")

@@ -18,9 +18,9 @@ LIVE = {"WALLET_SANDBOX": "false", "WALLET_ERC20_RPC": "http://127.0.0.1:9"}
 
 def test_payouts_are_stopped_where_only_the_service_knows_the_chains_node(wallet: Wallet) -> None:
     # The service has WALLET_BEP20_RPC, the operator's shell has not.
-    frozen = wallet.ask("wallets", "freeze", "BEP20", "--reason", "odd balances")
+    frozen = wallet.ask("wallets", "stop", "BEP20", "--reason", "odd balances")
     assert [(stop["chainType"], stop["cause"]) for stop in frozen["stops"]] == [("BEP20", "odd balances")]
-    assert wallet.ask("wallets", "thaw", "BEP20")["stops"] == []
+    assert wallet.ask("wallets", "resume", "BEP20")["stops"] == []
 
 
 @pytest.mark.parametrize(
@@ -52,13 +52,13 @@ def test_a_movement_is_recorded_on_a_chain_whose_hot_wallet_is_known(wallet: Wal
 
 
 def test_an_unknown_chain_is_refused_with_the_known_ones(wallet: Wallet) -> None:
-    refused = wallet.refuse("wallets", "freeze", "BTC", "--reason", "x", status=2)
+    refused = wallet.refuse("wallets", "stop", "BTC", "--reason", "x", status=2)
     assert all(code in refused for code in ("BTC", *CODES))
 
 
 def test_the_help_lists_every_known_chain() -> None:
     # The Literal's values and the help text are the same, whatever the environment says.
-    told = CliRunner().invoke(app, ["wallets", "freeze", "--help"]).stdout
+    told = CliRunner().invoke(app, ["wallets", "stop", "--help"]).stdout
     assert all(code in told for code in CODES)
 
 

@@ -32,6 +32,7 @@ COMMANDS = (
     "verify",
     "explain",
     "doctor",
+    "find",
     "settings",
     "signer",
     "keys create",
@@ -87,7 +88,7 @@ COMMANDS = (
     "withdrawals approve",
     "withdrawals cancel",
     "withdrawals refund",
-    "withdrawals thaw",
+    "withdrawals resume",
     "deposits list",
     "deposits show",
     "deposits chains",
@@ -111,8 +112,8 @@ COMMANDS = (
     "callbacks pause",
     "callbacks resume",
     "wallets list",
-    "wallets freeze",
-    "wallets thaw",
+    "wallets stop",
+    "wallets resume",
     "wallets take",
     "cold show",
     "cold list",
@@ -145,7 +146,7 @@ COMMANDS = (
     "backup restore",
     "backup verify",
     "postgres upgrade",
-    "audit show",
+    "audit list",
     "audit verify",
     "finance report",
     "finance solvency",
@@ -164,6 +165,13 @@ COMMANDS = (
     "archive restore",
     "archive sign",
 )
+FORMER = {
+    "wallets freeze": "wallets stop",
+    "wallets thaw": "wallets resume",
+    "withdrawals thaw": "withdrawals resume",
+    "audit show": "audit list",
+}
+"""Former names, which still work, and today's."""
 CLIENTS = ("call", "listen", "trigger", "verify", "explain")
 """The commands of the Python client."""
 LISTS = (
@@ -181,7 +189,7 @@ LISTS = (
     "reconcile treasury",
     "book verify",
     "operator list",
-    "audit show",
+    "audit list",
     "audit verify",
     "doctor",
     "settings",
@@ -195,11 +203,42 @@ def names_of(command: Any, prefix: str = "") -> list[str]:
     if children is None:
         return [prefix.strip()]
     own = [prefix.strip()] if command.invoke_without_command else []
-    return own + [name for key, child in children.items() for name in names_of(child, f"{prefix} {key}")]
+    shown = {key: child for key, child in children.items() if not child.hidden}
+    return own + [name for key, child in shown.items() for name in names_of(child, f"{prefix} {key}")]
 
 
 def test_the_program_has_exactly_the_commands_that_are_promised() -> None:
     assert sorted(names_of(load_all_commands())) == sorted(COMMANDS)
+
+
+def test_a_former_name_is_the_same_command_and_says_todays(wallet: Wallet) -> None:
+    assert {name for name in COMMANDS if name in FORMER} == set()
+    for former, today in FORMER.items():
+        helps = [CliRunner().invoke(app, [*name.split(), "--help"]).stdout for name in (former, today)]
+        assert helps[0].replace(former, today) == helps[1] != ""
+    wallet.open_merchant("Shop")
+    listed = wallet.run("audit", "show", "--json")
+    assert json.loads(listed.stdout) == wallet.ask("audit", "list")
+    assert listed.stderr == "`show` is called `list` now. Both work.\n"
+    stopped = wallet.run("wallets", "freeze", "ERC20", "--reason", "the node lies")
+    assert "`freeze` is called `stop` now. Both work." in stopped.stderr
+    assert [stop["cause"] for stop in wallet.ask("wallets", "list")["stops"]] == ["the node lies"]
+
+
+@each_row(
+    "arguments",
+    [
+        ("book", "credit", "Shop", "USDT", "-5", "--reason", "x"),
+        ("finance", "report", "-1"),
+        ("withdrawals", "show", "-50"),
+    ],
+)
+def test_a_number_with_a_minus_sign_is_explained(arguments: tuple[str, ...]) -> None:
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 2
+    said = " ".join(result.stderr.replace("│", " ").split())
+    assert "begins with a minus sign, so it was read as an option. An amount is above 0." in said
+    assert "such as `book debit`" in said
 
 
 @each_row("command", COMMANDS)

@@ -32,7 +32,7 @@ def test_a_merchant_whose_rate_is_removed_has_the_platforms_and_the_platform_the
     wallet.run("rates", "set", "USDT:KFB", "7", "--merchant", "Shop")
     removed = wallet.ask("rates", "remove", "USDT:KFB", "--merchant", "Shop")
     assert (removed["rate"], removed["paused"]) == (None, False)
-    entry = wallet.ask("audit", "show", "--limit", "1")["entries"][0]
+    entry = wallet.ask("audit", "list", "--limit", "1")["entries"][0]
     assert (entry["action"], entry["before"]["rate"], entry["after"]["platformRate"]) == (
         "rate.remove",
         "7",

@@ -147,7 +147,7 @@ def test_a_correction_names_the_record_that_it_takes_back(shop: Wallet) -> None:
     ]
     entries = [
         (entry["action"], entry["after"].get("corrects"))
-        for entry in shop.ask("audit", "show")["entries"]
+        for entry in shop.ask("audit", "list")["entries"]
         if entry["action"].startswith("treasury.")
     ]
     made = ("treasury.record", None)

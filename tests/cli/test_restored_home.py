@@ -420,7 +420,7 @@ def test_an_acceptance_that_closes_open_copies_and_is_killed_anywhere_is_repeate
     with connect_sync(place(old, None, FAR)) as far:
         assert far.execute("select is_open from cell_state").fetchall() == [(False,)]
     # However often it was killed, what only a closed copy has is named.
-    entries = wallet.ask("audit", "show")["entries"]
+    entries = wallet.ask("audit", "list")["entries"]
     left = [entry["after"]["leftBehind"] for entry in entries if "leftBehind" in (entry["after"] or {})]
     assert left == [{"main": 1}, {str(away): 1}]
     assert [wallet.balance(name, "merchant:USDT") for name in ("Shop", "Away")] == ["107", "5"]

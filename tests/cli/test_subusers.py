@@ -91,7 +91,7 @@ def test_a_sub_user_without_a_pin_any_more_is_not_debited_where_one_is_needed(wa
     shown = wallet.ask("sub-users", "show", "Shop", "player-7")
     assert (shown["hasPin"], shown["pinSetMs"], shown["pinLockedUntilMs"]) == (True, before_ms, None)
     assert isinstance(debit("d1"), Transferred)
-    (own,) = wallet.ask("audit", "show", "--actor", "sub-user:player-7")["entries"]
+    (own,) = wallet.ask("audit", "list", "--actor", "sub-user:player-7")["entries"]
     assert (own["action"], own["source"], own["after"]) == ("sub_user.set_pin", HERE, {"hasPin": True})
     reset = wallet.ask("sub-users", "reset-pin", "Shop", "player-7")
     assert reset == {"userId": user.user_id, "extUserId": "player-7", "hadPin": True}

@@ -333,7 +333,7 @@ DAY: Final = (
     ),
     Step(
         "withdrawal.thaw",
-        "withdrawals thaw {order}",
+        "withdrawals resume {order}",
         "/console/withdrawals/{order}/thaw",
         {},
         arrange=freeze_payout,
@@ -353,8 +353,8 @@ DAY: Final = (
         {},
         arrange=fail_order,
     ),
-    Step("wallet.freeze", "wallets freeze ERC20", "/console/payouts/ERC20/stop", {"reason": WHY}),
-    Step("wallet.thaw", "wallets thaw ERC20", "/console/payouts/ERC20/resume", {"reason": WHY}),
+    Step("wallet.freeze", "wallets stop ERC20", "/console/payouts/ERC20/stop", {"reason": WHY}),
+    Step("wallet.thaw", "wallets resume ERC20", "/console/payouts/ERC20/resume", {"reason": WHY}),
     Step(
         "screening.release",
         "screening release {screening}",

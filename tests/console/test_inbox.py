@@ -207,7 +207,7 @@ def test_whatever_else_waits_is_listed_with_a_link_that_opens(
         "and 1 order waits: the issuer has replaced it by 0xNEW",
         "Books and chain differ on ERC20",
         "is held until a person decides",
-        "1 callback was given up",
+        "1 callback is parked",
         "sign-ins failed within a day",
         "1 deposit on ERC20 waits until more arrives",
     )
@@ -359,7 +359,7 @@ def test_a_merchants_person_sees_what_waits_in_its_own_book_alone(
     stop(platform)
     own = people.signed_in("merchant", till.shop.merchant_id)
     staff = people.signed_in("operator")
-    assert list(items(own)) == ["1 callback was given up"]
+    assert list(items(own)) == ["1 callback is parked"]
     assert count(own) == "1"
     everything = items(own, "all")
     assert sorted(everything) == sorted(

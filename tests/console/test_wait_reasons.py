@@ -177,7 +177,7 @@ def test_a_stop_is_freed_by_two_people_with_the_right_and_a_rollback_at_the_serv
     stopped = find_reason(ORDER, [STOP], NOW_MS)
     assert stopped is not None
     assert (stopped.way.roles, stopped.way.people) == (["owner", "operator"], 2)
-    assert stopped.way.command.format(**stopped.values) == "merchant-wallet wallets thaw TRC20"
+    assert stopped.way.command.format(**stopped.values) == "merchant-wallet wallets resume TRC20"
     rolled_back = find_reason(ORDER, [PayoutBlocker("rollback", "TRC20", "", "behind", 5, 0)], NOW_MS)
     assert rolled_back is not None
     assert (rolled_back.way.roles, rolled_back.way.who) == ([], freeing.SERVER)

@@ -335,7 +335,7 @@ def test_a_frozen_payout_says_why_and_goes_on_when_it_is_thawed(till: Till, peop
     assert "the journal says another address" in operator.page(f"{QUEUE}/{order}")
     user = people.signed_in("merchant", till.shop.merchant_id)
     assert "another address" not in user.page(f"{QUEUE}/{order}")
-    assert "Thawed" in read_text(operator.follow(operator.post(f"{QUEUE}/{order}/thaw")).text)
+    assert "Resumed." in read_text(operator.follow(operator.post(f"{QUEUE}/{order}/thaw")).text)
     assert audit(till.platform, f"order {order}") == [(f"operator:{operator.name}", "withdrawal.thaw")]
     assert "nothing was changed" in read_text(operator.follow(operator.post(f"{QUEUE}/{order}/thaw")).text)
 

@@ -132,7 +132,7 @@ def test_a_restored_database_pays_nothing_until_a_person_has_accepted_it(service
     assert Path(accepted["evidence"], accepted["files"][0]["name"]).exists()
     wait_until(lambda: statuses(service) == {"before": 2, "after": 2}, "payouts go on")
     assert count_evidence(service) == 0
-    [entry] = answer(service, "audit", "show", "--action", "rollback.accept")["entries"]
+    [entry] = answer(service, "audit", "list", "--action", "rollback.accept")["entries"]
     assert entry["after"]["reason"] == "restored a copy, nothing was entered"
     assert answer(service, "book", "verify")["ok"]
     assert answer(service, "doctor")["ok"]

@@ -121,7 +121,7 @@ def test_nobody_is_told_twice_or_forgotten_because_a_cell_was_away(database_url:
             return {name: scene.texts(name)[n:] for name, n in before.items() if scene.texts(name)[n:]}
 
         waits = APPROVAL.format(far_order.mc_order_id)
-        assert await pass_(0) == {"ann": [[GAS, waits]], "mia": [["1 callback was given up"]]}
+        assert await pass_(0) == {"ann": [[GAS, waits]], "mia": [["1 callback is parked"]]}
         with WAYS[way](cluster):
             # What only home has is known all the same: gone, forgotten after minutes, and told anew.
             await scene.lacks_gas(near, near_order.order_id, lacks=False)
@@ -144,7 +144,7 @@ def test_nobody_is_told_twice_or_forgotten_because_a_cell_was_away(database_url:
         assert await pass_(HOUR_S) == {}
         assert await pass_(HOUR_S) == {}
         scene.far("update callback set state = 'dead_letter'")
-        assert await pass_(0) == {"mia": [["1 callback was given up"]]}, "it came back after hours"
+        assert await pass_(0) == {"mia": [["1 callback is parked"]]}, "it came back after hours"
 
     play(database_url, story)
 

@@ -131,7 +131,7 @@ def test_a_merchants_person_is_told_of_its_own_book_alone(tells: Run) -> None:
             await scene.callbacks.cancelled(one)
         await scene.callbacks.rows("update callback set state = 'dead_letter'")
         await scene.turn(scene.notifier())
-        assert scene.texts("mia") == [["1 callback was given up"]]
+        assert scene.texts("mia") == [["1 callback is parked"]]
 
     tells(scenario)
 

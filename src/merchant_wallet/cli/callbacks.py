@@ -40,9 +40,6 @@ ATTEMPT_COLUMNS = terminal.Table(
 )
 EVENT_FORM: Final = re.compile(r"evt_([0-9]{1,16})_([2-6]|deposit)")
 
-EventArgument = Annotated[
-    str, typer.Argument(metavar="EVENT_ID", help="The callback's eventId; it names its merchant by itself.")
-]
 WhatArgument = Annotated[
     str, typer.Argument(metavar="EVENT_ID|MERCHANT", help="One callback, or everything to one merchant.")
 ]
@@ -52,7 +49,8 @@ WhatArgument = Annotated[
 def list_some(
     merchant: MerchantOption = None,
     state: Annotated[
-        str | None, typer.Option(metavar="|".join(STATES), help="Only those in this state.")
+        str | None,
+        typer.Option("--state", "--status", metavar="|".join(STATES), help="Only those in this state."),
     ] = None,
     before: BeforeOrderOption = MAX_ID,
     limit: LimitOption = 100,
@@ -139,7 +137,16 @@ async def _list_of(
 
 
 @app.command()
-def show(event: EventArgument, data: DataOption = None, as_json: JsonOption = False) -> None:
+def show(
+    event: Annotated[
+        str,
+        typer.Argument(
+            metavar="ID", help="eventId, or an order's orderId, mcOrderId or hash if it has one callback."
+        ),
+    ],
+    data: DataOption = None,
+    as_json: JsonOption = False,
+) -> None:
     """Show a callback and every attempt to deliver it.
 
     \b
@@ -148,7 +155,8 @@ def show(event: EventArgument, data: DataOption = None, as_json: JsonOption = Fa
     """
 
     async def act(session: Session) -> dict[str, Any]:
-        return await _read(session, await _find_book(session, event), event)
+        merchant_id, event_id = await _locate(session, event)
+        return await _read(session, merchant_id, event_id)
 
     document = run(data, act)
     terminal.print_answer(document, as_json)
@@ -277,6 +285,24 @@ async def _find_book(session: Session, event: str) -> int:
     if merchant_id is None:
         raise _unknown(event)
     return merchant_id
+
+
+async def _locate(session: Session, text: str) -> tuple[int, str]:
+    """Merchant and eventId of a callback, which is named by its id or by one of its order. Raises Failure."""
+    from merchant_wallet.book.rules.withdrawals import CALLED_BACK
+    from merchant_wallet.cli.search import resolve
+    from merchant_wallet.reporting.callbacks import find_callback
+
+    if text.startswith("evt_"):
+        return await _find_book(session, text), text
+    order = await resolve(session, text, "order")
+    events = [f"evt_{order.key}_{status}" for status in sorted(CALLED_BACK)]
+    async with session.cell(order.merchant_id) as cell:
+        made = [event for event in events if await find_callback(cell, event, order.merchant_id)]
+    if len(made) == 1:
+        return order.merchant_id, made[0]
+    several = f"has {len(made)} callbacks: {', '.join(made)}" if made else "has no callback yet"
+    raise Failure(f"Order {order.key} {several}.")
 
 
 def _unknown(event: str) -> Failure:

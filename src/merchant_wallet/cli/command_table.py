@@ -96,6 +96,12 @@ ROWS: Final = (
         "Show the settings in effect here and now, and where each is from.",
         is_group=False,
     ),
+    Row(
+        "find",
+        "search",
+        "Find whatever a text names, as the console's search box does, with the command that shows it.",
+        is_group=False,
+    ),
     Row("merchant", "merchants", "Open merchants, change their settings, keys and secrets."),
     Row("cell", "cells", "Spread merchants' books over several databases."),
     Row("keys", "keys", "Create, import and show the keys that pay and that receive."),

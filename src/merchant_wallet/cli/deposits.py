@@ -17,14 +17,17 @@ from merchant_wallet.cli.options import (
     JsonOption,
     LimitOption,
     MerchantOption,
+    SinceOption,
+    UntilOption,
     read_amount,
+    read_days,
 )
 from merchant_wallet.cli.session import Session, run
 from merchant_wallet.deposits.deposit_states import State
 
 if TYPE_CHECKING:
     from merchant_wallet.approvals.changes import ProposedChange
-    from merchant_wallet.reporting.deposits import DepositLine
+    from merchant_wallet.reporting.deposits import DepositFilter, DepositLine
 
 app = typer.Typer(help="Look at deposits; let one arrive in the sandbox.", no_args_is_help=True)
 
@@ -46,7 +49,7 @@ SENDER = bytes.fromhex("00000000000000000000000000000000005a4d0e")
 
 StatusOption = Annotated[
     State | None,
-    typer.Option("--status", help="Only these; of all merchants: seen, pending, dust or held."),
+    typer.Option("--status", help="Only these."),
 ]
 TransactionArgument = Annotated[
     str, typer.Argument(metavar="TX_HASH", help="The transaction, as its chain names it.")
@@ -65,11 +68,18 @@ def list_some(
         typer.Option("--user", metavar="EXT_USER_ID", help="Only this sub-user's (with --merchant)."),
     ] = None,
     status: StatusOption = None,
+    address: Annotated[
+        str | None,
+        typer.Option(metavar="ADDRESS", help="Only those to this address of ours.", show_default=False),
+    ] = None,
+    chain: Annotated[Chain | None, typer.Option(metavar="CHAIN", help="Only those on this chain.")] = None,
+    since: SinceOption = None,
+    until: UntilOption = None,
     limit: LimitOption = 100,
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List deposits, newest first: a merchant's, or those of all merchants that are not credited yet.
+    """List deposits, newest first; without a merchant or a filter those that are not credited yet.
 
     \b
     Examples:
@@ -79,14 +89,19 @@ def list_some(
     """
     if merchant is None and user is not None:
         raise Failure("Name the merchant of the sub-user with --merchant.", CANNOT_RUN)
+    from_ms, to_ms = read_days(since, until)
+    recipient = _read_address(address)
 
     async def act(session: Session) -> dict[str, Any]:
         from merchant_wallet.reporting import paging
+        from merchant_wallet.reporting.deposits import OPEN, DepositFilter
 
-        if merchant is None:
-            found = await _list_open(session, status, limit + 1)
-        else:
-            found = await _list_of(session, merchant, user, status, limit + 1)
+        number = None if merchant is None else (await session.find(merchant)).merchant_id
+        is_filtered = bool(merchant or status or address or chain or since or until)
+        statuses = (status,) if status else () if is_filtered else OPEN
+        user_id = None if user is None or number is None else await _find_user(session, number, user)
+        wanted = DepositFilter(number, statuses, chain, from_ms, to_ms, recipient, user_id)
+        found = await _search(session, wanted, limit + 1)
         rows, last = paging.split_page(found, limit)
         lines = [describe(shown) for shown in rows]
         return {"deposits": lines, "more": last is not None, "awayCells": session.away}
@@ -97,13 +112,13 @@ def list_some(
         terminal.note_more("a larger --limit shows them.")
 
 
-async def _list_open(session: Session, status: str | None, limit: int) -> "list[DepositLine]":
-    """The newest deposits of all merchants that are not credited yet."""
-    from merchant_wallet.reporting.deposits import OPEN, DepositFilter, read_deposits
+async def _search(session: Session, wanted: "DepositFilter", limit: int) -> "list[DepositLine]":
+    """The newest deposits that a filter finds in all cells, or in the merchant's."""
+    from merchant_wallet.reporting.deposits import read_deposits
 
-    if status is not None and status not in OPEN:
-        raise Failure(f"Name a merchant with --merchant to list deposits with status {status}.", CANNOT_RUN)
-    wanted = DepositFilter(statuses=OPEN if status is None else (status,))
+    if wanted.merchant_id is not None:
+        async with session.cell(wanted.merchant_id) as cell:
+            return await read_deposits(session.conn, cell, wanted, limit)
     async with session.reach_cells() as reached:
         found = [
             shown
@@ -114,21 +129,20 @@ async def _list_open(session: Session, status: str | None, limit: int) -> "list[
     return sorted(found, key=lambda shown: shown.page_key, reverse=True)[:limit]
 
 
-async def _list_of(
-    session: Session, merchant: str, user: str | None, status: str | None, limit: int
-) -> "list[DepositLine]":
-    import msgspec
-
-    from merchant_wallet.reporting.deposits import DepositFilter, read_deposits
+async def _find_user(session: Session, merchant_id: int, ext_user_id: str) -> int:
     from merchant_wallet.sub_users import controls
 
-    merchant_id = (await session.find(merchant)).merchant_id
-    wanted = DepositFilter(merchant_id, () if status is None else (status,))
     async with session.cell(merchant_id) as cell:
-        if user is not None:
-            found = await controls.read_by_ext_user_id(cell, merchant_id, user)
-            wanted = msgspec.structs.replace(wanted, user_id=found.user_id)
-        return await read_deposits(session.conn, cell, wanted, limit)
+        return (await controls.read_by_ext_user_id(cell, merchant_id, ext_user_id)).user_id
+
+
+def _read_address(text: str | None) -> bytes | None:
+    from merchant_wallet.base.addresses import parse_wallet_address
+
+    try:
+        return None if text is None else parse_wallet_address(text)[1]
+    except ValueError as error:
+        raise Failure(f"--address: {error}.", CANNOT_RUN) from None
 
 
 async def _find(session: Session, tx_hash: str) -> "list[DepositLine]":
@@ -156,9 +170,12 @@ def show(tx_hash: TransactionArgument, data: DataOption = None, as_json: JsonOpt
     """
 
     async def act(session: Session) -> dict[str, Any]:
+        from merchant_wallet.cli.search import resolve
+
         found = await _find(session, tx_hash)
         if not found:
-            raise Failure(f"Transaction {tx_hash} has no deposit to an address of ours.")
+            hit = await resolve(session, tx_hash, "deposit")
+            found = await _find(session, hit.key.split("/")[1])
         return {"deposits": [describe(shown) for shown in found], "awayCells": session.away}
 
     document = run(data, act)

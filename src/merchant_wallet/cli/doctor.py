@@ -386,7 +386,7 @@ async def _check_payouts(conn: Any) -> Finding:
     causes = [(chain, cause) for chain in CODES for cause in await find_stop_causes(conn, chain)]
     if not frozen and causes:
         chain, cause = causes[0]
-        look = f"`merchant-wallet wallets list`, then `wallets thaw {chain}`"
+        look = f"`merchant-wallet wallets list`, then `wallets resume {chain}`"
         return Finding(
             "payouts", f"{chain} pays nothing: {cause}", f"make sure that wallet and books agree: {look}"
         )

@@ -31,6 +31,7 @@ class Program(TyperGroup):
             # The end of a command, also of its help. To explain an error takes imports.
             raise
         except Exception as error:
+            explain_minus(error)
             failure = explain(error)
             if failure is None:
                 raise
@@ -40,6 +41,20 @@ class Program(TyperGroup):
             if failure.status == REFUSED and wants_json(ctx):
                 print_document({"ok": False, "code": failure.code, "msg": failure.text})
             raise typer.Exit(failure.status) from error
+
+
+def explain_minus(error: Exception) -> None:
+    """Say in a usage error that a number with a minus sign was read as an option.
+
+    The classes of the library's errors are not public; only this one has the name of an option.
+    """
+    option = getattr(error, "option_name", "")
+    if isinstance(option, str) and option[:1] == "-" and option[1:2].isdigit():
+        error.message = (  # type: ignore[attr-defined]
+            f"{option}… begins with a minus sign, so it was read as an option. An amount is above 0."
+            " What takes money away is a command of its own, such as `book debit`. Any other text that begins"
+            " with a minus sign follows after `--`"
+        )
 
 
 def _print_version(wanted: bool) -> None:

@@ -36,7 +36,7 @@ NumberArgument = Annotated[int, typer.Argument(metavar="NUMBER", min=1, help="Th
 def list_some(
     state: Annotated[
         Literal["held", "open", "refused", "released", "passed", "all"],
-        typer.Option(help="Those in this state."),
+        typer.Option("--state", "--status", help="Those in this state."),
     ] = "held",
     limit: Annotated[int, typer.Option(metavar="N", min=1, max=200, help="At most so many.")] = 50,
     data: DataOption = None,

@@ -15,6 +15,7 @@ from merchant_wallet.cli.options import (
     JsonOption,
     ProposalReasonOption,
     StopReasonOption,
+    keep_former_name,
 )
 from merchant_wallet.cli.second_person import describe_lone_change, print_proposed, propose
 from merchant_wallet.cli.session import Session, run
@@ -61,14 +62,14 @@ def list_all(data: DataOption = None, as_json: JsonOption = False) -> None:
 
 
 @app.command()
-def freeze(
+def stop(
     chain: ChainArgument, reason: StopReasonOption, data: DataOption = None, as_json: JsonOption = False
 ) -> None:
     """Sign nothing new on a chain. What was signed before is still sent.
 
     \b
     Example:
-      merchant-wallet wallets freeze ERC20 --reason "the node shows odd balances"
+      merchant-wallet wallets stop ERC20 --reason "the node shows odd balances"
     """
 
     async def act(session: Session) -> dict[str, Any]:
@@ -82,7 +83,7 @@ def freeze(
 
 
 @app.command()
-def thaw(
+def resume(
     chain: ChainArgument,
     reason: ProposalReasonOption = None,
     data: DataOption = None,
@@ -90,14 +91,14 @@ def thaw(
 ) -> None:
     """Resume a chain's payouts, when you have seen that wallet, books and chain agree.
 
-    This removes every stop, also those of others, and thaws the wallet. Outside the sandbox it is only
+    This removes every stop, also those of others, and resumes a frozen wallet. Outside the sandbox it is only
     proposed: give a --reason, and another person accepts it. Frozen orders stay frozen; see `withdrawals
-    thaw`.
+    resume`.
 
     \b
     Examples:
-      merchant-wallet wallets thaw ERC20
-      merchant-wallet wallets thaw TRC20 --reason "the node was replaced, balances agree"
+      merchant-wallet wallets resume ERC20
+      merchant-wallet wallets resume TRC20 --reason "the node was replaced, balances agree"
     """
 
     async def act(session: Session) -> "tuple[dict[str, Any], ProposedChange | None]":
@@ -123,6 +124,10 @@ def thaw(
         print_proposed(proposed, as_json)
         return
     terminal.print_list(document, "wallets", WALLET_COLUMNS, as_json)
+
+
+keep_former_name(app, "freeze", "stop", stop)
+keep_former_name(app, "thaw", "resume", resume)
 
 
 @app.command()

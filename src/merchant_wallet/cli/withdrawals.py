@@ -1,5 +1,6 @@
 """`withdrawals`: list orders, show an order with its steps, and decide about one."""
 
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
 import typer
@@ -9,7 +10,21 @@ from merchant_wallet.base.user_input import parse_digits
 from merchant_wallet.cli import terminal
 from merchant_wallet.cli.failures import CANNOT_RUN, Failure
 from merchant_wallet.cli.lookalikes import find_lookalikes, note_lookalikes
-from merchant_wallet.cli.options import BeforeOrderOption, DataOption, JsonOption, LimitOption, MerchantOption
+from merchant_wallet.cli.options import (
+    STATUS_WORDS,
+    BeforeOrderOption,
+    Chain,
+    DataOption,
+    JsonOption,
+    LimitOption,
+    MerchantOption,
+    SinceOption,
+    UntilOption,
+    keep_former_name,
+    read_days,
+    read_limit,
+    read_status,
+)
 from merchant_wallet.cli.session import Session, find_actor, run
 from merchant_wallet.cli.wallets import read_payout
 
@@ -20,10 +35,12 @@ if TYPE_CHECKING:
 
     from merchant_wallet.book.commands import Command
     from merchant_wallet.reporting.books import WithdrawalView
+    from merchant_wallet.reporting.orders import OrderFilter
 
 app = typer.Typer(help="Look at withdrawal orders and decide about them.", no_args_is_help=True)
 
 OPEN: Final = (0, 1, 3)
+PAGE_ROWS: Final = 200
 LIST_COLUMNS = terminal.Table(
     "merchantId",
     "orderId",
@@ -38,7 +55,6 @@ LIST_COLUMNS = terminal.Table(
 )
 ATTEMPT_COLUMNS = terminal.Table("attemptNo", "txHash", "signedMs", "broadcastMs")
 STEP_COLUMNS = terminal.Table("stepNo", "fromStatus", "toStatus", "atMs", "cause")
-WORDS: Final = ("pending", "processing", "paid", "failed", "cancelled", "expired", "refunded")
 
 OrderArgument = Annotated[
     list[str],
@@ -54,35 +70,55 @@ OrderArgument = Annotated[
 def list_some(
     merchant: MerchantOption = None,
     status: Annotated[
-        int | None,
-        typer.Option(min=0, max=6, metavar="0…6", help="Only this txnStatus; of all merchants: 0, 1 or 3."),
+        str | None,
+        typer.Option(metavar="STATUS", help=f"Only {', '.join(STATUS_WORDS)}, or its number from 0 to 6."),
+    ] = None,
+    address: Annotated[
+        str | None, typer.Option(metavar="ADDRESS", help="Only those to this address.", show_default=False)
+    ] = None,
+    chain: Annotated[Chain | None, typer.Option(metavar="CHAIN", help="Only those on this chain.")] = None,
+    since: SinceOption = None,
+    until: UntilOption = None,
+    least: Annotated[
+        str | None, typer.Option("--at-least", metavar="AMOUNT", help="Only those of this amount or more.")
     ] = None,
     before: BeforeOrderOption = MAX_ID,
     limit: LimitOption = 100,
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List orders: a merchant's, newest first, or the open ones of all merchants, oldest first.
+    """List orders, newest first; without a merchant or a filter the open ones, oldest first.
 
     \b
     Examples:
-      merchant-wallet withdrawals list --status 0
+      merchant-wallet withdrawals list --status pending
       merchant-wallet withdrawals list --merchant Shop
+      merchant-wallet withdrawals list --status paid --from 2026-10-01 --to 2026-10-31
     """
+    wanted, (from_ms, to_ms) = read_status(status), read_days(since, until)
+    least_units = (read_limit(least, "--at-least") if least else 0) or 0
+    is_filtered = bool(address or chain or since or until or least)
 
     async def act(session: Session) -> dict[str, Any]:
         from merchant_wallet.book.rules.withdrawals import PENDING
         from merchant_wallet.reporting.lookalikes import NewAddress
+        from merchant_wallet.reporting.orders import OrderFilter
         from merchant_wallet.reporting.paging import split_page
 
-        if merchant is None:
+        is_paged = False
+        if is_filtered or (merchant is None and wanted not in (None, *OPEN)):
+            number = None if merchant is None else (await session.find(merchant)).merchant_id
+            statuses = () if wanted is None else (wanted,)
+            of = OrderFilter(number, statuses, chain, from_ms, to_ms, least_units, address)
+            found = await _search(session, of, limit + 1)
+        elif merchant is None:
             async with session.reach_cells() as reached:
-                found = await _list_open(reached.connections, status, limit + 1)
+                found = await _list_open(reached.connections, wanted, limit + 1)
             reached.note_away()
         else:
-            found = await _list_of(session, merchant, status, before, limit + 1)
+            is_paged = True
+            found = await _list_of(session, merchant, wanted, before, limit + 1)
         rows, last = split_page(found, limit)
-        next_before = last.order.order_id if last is not None and merchant is not None else None
         new = [NewAddress(shown.merchant_id, shown.order.address) for shown in rows]
         waiting = [one for one, shown in zip(new, rows, strict=True) if shown.order.status == PENDING]
         alike = await find_lookalikes(session, waiting)
@@ -92,7 +128,7 @@ def list_some(
                 for one, shown in zip(new, rows, strict=True)
             ],
             "more": last is not None,
-            "nextBefore": next_before,
+            "nextBefore": last.order.order_id if last is not None and is_paged else None,
             "awayCells": session.away,
         }
 
@@ -100,8 +136,34 @@ def list_some(
     terminal.print_list(document, "withdrawals", LIST_COLUMNS, as_json)
     note_lookalikes([alike for order in document["withdrawals"] for alike in order["lookalikes"]])
     if document["more"]:
-        go_on = f"--before {document['nextBefore']}" if merchant else "a larger --limit, or --merchant"
-        terminal.note_more(go_on)
+        next_before = document["nextBefore"]
+        terminal.note_more(f"--before {next_before}" if next_before else "a larger --limit, or --merchant")
+
+
+async def _search(session: Session, wanted: "OrderFilter", limit: int) -> "list[WithdrawalView]":
+    """The newest orders that a filter finds in all cells."""
+    from merchant_wallet.reporting import books, orders
+
+    lines: list[orders.OrderLine] = []
+    after: str | None = None
+    async with session.reach() as cells:
+        while len(lines) < limit:
+            count = min(PAGE_ROWS, limit - len(lines))
+            page = await orders.list_orders(session.conn, cells, wanted, after=after, limit=count)
+            lines += page.rows
+            after = page.next
+            if after is None:
+                break
+        shown = [
+            await cells.try_one(
+                partial(books.show_withdrawal, merchant_id=line.merchant_id, order_id=line.order_id),
+                line.merchant_id,
+            )
+            for line in lines
+        ]
+    for name in cells.away:
+        terminal.note(f"Cell {name} is away, its merchants are left out.")
+    return [one for one in shown if one is not None]
 
 
 async def _list_open(
@@ -109,8 +171,6 @@ async def _list_open(
 ) -> "list[WithdrawalView]":
     from merchant_wallet.reporting import books
 
-    if status is not None and status not in OPEN:
-        raise Failure(f"Orders in status {status} don't move any more: name their --merchant.", CANNOT_RUN)
     found: list[WithdrawalView] = []
     for wanted in OPEN if status is None else (status,):
         for cell in cells:
@@ -129,17 +189,28 @@ async def _list_of(
 
 
 @app.command()
-def show(names: OrderArgument, data: DataOption = None, as_json: JsonOption = False) -> None:
+def show(
+    names: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="[MERCHANT] ID",
+            help="orderId, mcOrderId, the hash of its transfer, or the eventId of its callback.",
+            show_default=False,
+        ),
+    ],
+    data: DataOption = None,
+    as_json: JsonOption = False,
+) -> None:
     """Show an order, its steps, and every transfer that was signed for it.
 
     \b
-    Example:
+    Examples:
       merchant-wallet withdrawals show 8589934595
+      merchant-wallet withdrawals show Shop 10001
     """
-    named = _read_names(names)
 
     async def act(session: Session) -> dict[str, Any]:
-        return await _read(session, await _find_book(session, named), named.order_id)
+        return await _read(session, *await _locate(session, names))
 
     _print_order(run(data, act), as_json)
 
@@ -211,12 +282,12 @@ def refund(names: OrderArgument, data: DataOption = None, as_json: JsonOption = 
 
 
 @app.command()
-def thaw(names: OrderArgument, data: DataOption = None, as_json: JsonOption = False) -> None:
+def resume(names: OrderArgument, data: DataOption = None, as_json: JsonOption = False) -> None:
     """Resume a frozen order's payout, when you have seen that order, journal and chain agree.
 
     \b
     Example:
-      merchant-wallet withdrawals thaw 8589934595
+      merchant-wallet withdrawals resume 8589934595
     """
     named = _read_names(names)
 
@@ -233,7 +304,10 @@ def thaw(names: OrderArgument, data: DataOption = None, as_json: JsonOption = Fa
         return await _read(session, merchant_id, named.order_id)
 
     _print_order(run(data, act), as_json)
-    terminal.note(f"Order {named.order_id} is thawed: the workers go on with it.")
+    terminal.note(f"Order {named.order_id} is resumed. The workers continue the payout.")
+
+
+keep_former_name(app, "thaw", "resume", resume)
 
 
 class Named(NamedTuple):
@@ -262,6 +336,26 @@ async def _find_book(session: Session, named: Named) -> int:
     if merchant_id is None:
         raise Failure(f"No merchant has an order {named.order_id}.")
     return merchant_id
+
+
+async def _locate(session: Session, names: list[str]) -> tuple[int, int]:
+    """Merchant and orderId of an order that is named by whatever id is at hand. An orderId comes first."""
+    from merchant_wallet.cli.search import resolve
+    from merchant_wallet.reporting import books
+
+    *merchants, typed = names
+    if len(merchants) > 1:
+        raise Failure("Name the order as ID or as MERCHANT ID.", CANNOT_RUN)
+    merchant_id = (await session.find(merchants[0])).merchant_id if merchants else None
+    number = parse_digits(typed) or 0
+    if 1 <= number <= MAX_ID:
+        owner_id = merchant_id or await books.find_book(session.conn, number)
+        if owner_id is not None:
+            async with session.cell(owner_id) as cell:
+                if await books.show_withdrawal(cell, owner_id, number) is not None:
+                    return owner_id, number
+    hit = await resolve(session, typed, "order", merchant_id)
+    return hit.merchant_id, int(hit.key)
 
 
 async def _approve(session: Session, named: Named) -> dict[str, Any]:
@@ -326,6 +420,8 @@ async def _read(session: Session, merchant_id: int, order_id: int) -> dict[str, 
 def _print_order(document: dict[str, Any], as_json: bool) -> None:
     approvals = document["approvals"]
     shown = {**document, "approvals": f"{approvals['given']} of {approvals['needed']}"}
+    # People see feePercent.
+    del shown["rate"]
     terminal.print_answer(document if as_json else shown, as_json)
     if not as_json:
         terminal.print_table(STEP_COLUMNS, document["steps"])
@@ -346,6 +442,7 @@ def describe(shown: "WithdrawalView") -> dict[str, Any]:
         "mcOrderId": order.mc_order_id,
         "amount": format_units(order.amount_units),
         "rate": format_rate(order.rate_e8),
+        "feePercent": format_rate(order.rate_e8 * 100),
         "fee": format_units(order.fee_units),
         "amountArrival": format_units(order.arrival_units),
         "currency": USDT,
@@ -353,7 +450,7 @@ def describe(shown: "WithdrawalView") -> dict[str, Any]:
         "address": order.address,
         "notifyUrl": order.notify_url,
         "txnStatus": str(order.status),
-        "status": WORDS[order.status],
+        "status": STATUS_WORDS[order.status],
         "approvals": {"given": count_given_approvals(order), "needed": count_needed_approvals(order)},
         "firstApprovedBy": order.first_approved_by,
         "approvedBy": shown.approved_by,

@@ -47,9 +47,9 @@ class Way(msgspec.Struct, frozen=True):
 
 
 FROZEN: Final = Way(
-    N_("Compare the order, its signed transfers and the chain. Then thaw it, or cancel it."),
+    N_("Compare the order, its signed transfers and the chain. Then resume it, or cancel it."),
     Right.THAW,
-    command="merchant-wallet withdrawals thaw",
+    command="merchant-wallet withdrawals resume",
 )
 SUSPENDED: Final = Way(
     N_("Its payouts go on when the merchant is active again."),
@@ -60,7 +60,7 @@ STOPPED: Final = Way(
     N_("One person proposes to resume {chain}, another accepts."),
     Right.STOP_PAYOUTS,
     people=2,
-    command="merchant-wallet wallets thaw {chain}",
+    command="merchant-wallet wallets resume {chain}",
     href=f"{SAFETY}#chain-{{chain}}",
 )
 ROLLED_BACK: Final = Way(

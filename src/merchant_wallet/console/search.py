@@ -72,14 +72,14 @@ class SearchResult(msgspec.Struct, frozen=True):
 async def show_search(request: ConsoleRequest, conn: Connection) -> Response:
     """The results for a text."""
     word = request.http.query_params.get("q", "").strip()
-    hits = drop_duplicates(await search.search(conn, request.cells, word, request.merchant_id))
+    hits = search.drop_duplicates(await search.search(conn, request.cells, word, request.merchant_id))
     if len(hits) == 1 and url_of(hits[0]) and not request.cells.away:
         return request.context.responses.redirect(url_of(hits[0]))
     parts = await find_parts(conn, request.cells, word, request.merchant_id, limit=search.MAX_OF_A_KIND)
     return request.page(
         "console/search.html",
         search=word[: search.MAX_CHARACTERS],
-        found=await _make_results(request, conn, drop_duplicates([*hits, *parts])),
+        found=await _make_results(request, conn, search.drop_duplicates([*hits, *parts])),
         can_look=_may_look(request, word),
     )
 
@@ -87,7 +87,7 @@ async def show_search(request: ConsoleRequest, conn: Connection) -> Response:
 async def suggest(request: ConsoleRequest, conn: Connection) -> Response:
     """A few results while somebody types."""
     word = request.http.query_params.get("q", "").strip()
-    hits = drop_duplicates(await find_parts(conn, request.cells, word, request.merchant_id))
+    hits = search.drop_duplicates(await find_parts(conn, request.cells, word, request.merchant_id))
     shown = [hit for hit in hits if url_of(hit)][:MAX_SUGGESTED]
     return request.part(
         "console/search_suggestions.html",
@@ -105,19 +105,6 @@ def _may_look(request: ConsoleRequest, word: str) -> bool:
 async def _make_results(request: ConsoleRequest, conn: Connection, hits: Sequence[Hit]) -> list[SearchResult]:
     names = await read_names(conn, [hit.merchant_id for hit in hits])
     return [_make_result(request, hit, names[hit.merchant_id]) for hit in hits]
-
-
-def drop_duplicates(hits: Sequence[Hit]) -> list[Hit]:
-    """Each thing once, and without entries that opened an order which is a result too: they have the order's
-    id. Pure.
-    """
-    orders = {(hit.merchant_id, hit.key) for hit in hits if hit.kind == search.ORDER}
-    once = {(hit.kind, hit.merchant_id, hit.key): hit for hit in reversed(hits)}
-    return [
-        hit
-        for hit in reversed(once.values())
-        if hit.kind != search.ENTRY or (hit.merchant_id, hit.key) not in orders
-    ]
 
 
 def url_of(hit: Hit) -> str:

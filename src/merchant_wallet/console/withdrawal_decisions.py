@@ -102,7 +102,7 @@ async def thaw(request: ConsoleRequest, conn: Connection) -> Response:
         return request.redirect(url_of(order.order_id), told, tone=flash.WARN)
     cell = await request.cells.of(order.merchant_id)
     await frozen_orders.thaw(cell, order.merchant_id, order.order_id)
-    return request.redirect(url_of(order.order_id), N_("Thawed: the workers go on with it."))
+    return request.redirect(url_of(order.order_id), N_("Resumed. The workers continue the payout."))
 
 
 async def _decide(request: ConsoleRequest, conn: Connection, what: str) -> Response:

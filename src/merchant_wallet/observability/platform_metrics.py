@@ -75,7 +75,7 @@ MONEY: Final = (
         (),
         "Frozen withdrawals: an operator must look at each before its payout goes on",
         (Alert("WalletOrderFrozen", "not 0", "max(wallet_frozen_orders) > 0", "page"),),
-        "`doctor` lists them. Compare order, journal and chain, then run `withdrawals thaw`.",
+        "`doctor` lists them. Compare order, journal and chain, then run `withdrawals resume`.",
     ),
     Metric("wallet_frozen_order_oldest_seconds", (), "Age of the oldest frozen withdrawal"),
     Metric(
@@ -124,7 +124,7 @@ MONEY: Final = (
         ("chain",),
         "1 while the hot wallet is frozen and signs nothing, else 0",
         (Alert("WalletHotWalletFrozen", "1", "max by (chain) (wallet_hot_wallet_frozen) > 0", "page"),),
-        "`wallets list` says why. Look at the chain, then run `wallets thaw`.",
+        "`wallets list` says why. Look at the chain, then run `wallets resume`.",
     ),
     Metric(
         "wallet_hot_wallet_checked_seconds",
@@ -166,7 +166,7 @@ MONEY: Final = (
             ),
         ),
         "Less is held than is owed: `reconcile` says how much. Send the missing USDT to a hot wallet, record "
-        "it with `reconcile record IN`, then run `wallets thaw`.",
+        "it with `reconcile record IN`, then run `wallets resume`.",
     ),
     Metric(
         "wallet_rollback_evidence",
@@ -275,7 +275,7 @@ MONEY: Final = (
             ),
         ),
         "`reconcile` shows every line. If you moved the money yourself, record it with `reconcile record`. "
-        "Otherwise stop payouts with `wallets freeze`, then run `book verify`.",
+        "Otherwise stop payouts with `wallets stop`, then run `book verify`.",
     ),
     Metric(
         "wallet_reconciliation_sound",

@@ -4,7 +4,7 @@ Rules: look-ups are exact and use an index; `search_parts` finds beginnings and 
 merchant's id nothing of another merchant is found, and nothing tells whether it exists.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -50,6 +50,19 @@ async def search(home: Connection, cells: Reach, word: str, merchant_id: int | N
         async for hit in look(home, cells, word, merchant_id):
             found[hit] = None
     return list(found)
+
+
+def drop_duplicates(hits: Sequence[Hit]) -> list[Hit]:
+    """Each thing once, and without entries that opened an order which is a result too: they have the order's
+    id. Pure.
+    """
+    orders = {(hit.merchant_id, hit.key) for hit in hits if hit.kind == ORDER}
+    once = {(hit.kind, hit.merchant_id, hit.key): hit for hit in reversed(hits)}
+    return [
+        hit
+        for hit in reversed(once.values())
+        if hit.kind != ENTRY or (hit.merchant_id, hit.key) not in orders
+    ]
 
 
 async def _merchants(

@@ -227,8 +227,8 @@ SOURCES: Final[tuple[Source, ...]] = (
     ),
     Source(
         "callback",
-        N_("Callbacks given up"),
-        {"": N_("{count} callbacks were given up")},
+        N_("Parked callbacks"),
+        {"": N_("{count} callbacks are parked")},
         "/console/callbacks?state=parked&merchant={merchant}",
         Right.RESEND_CALLBACK,
         inbox_lists.list_dead_letters,

@@ -54,7 +54,7 @@ _WALLET: Final = N_("Sub-user {name}")
 ORDER_STATUSES: Final[Mapping[int, str]] = {
     0: N_("Pending"),
     1: N_("Processing"),
-    2: N_("Completed"),
+    2: N_("Paid"),
     3: N_("Failed"),
     4: N_("Cancelled"),
     5: N_("Expired"),
