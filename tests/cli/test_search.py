@@ -71,6 +71,10 @@ def test_orders_are_listed_by_every_status_as_word_and_number_and_by_the_console
     assert listed("--from", "2020-01-01", "--to", "2020-01-31") == listed("--chain", "TRC20") == []
     first = wallet.ask("withdrawals", "list", "--address", ADDRESS, "--limit", "1")
     assert (first["more"], first["nextBefore"], len(first["withdrawals"])) == (True, None, 1)
+    assert wallet.ask("callbacks", "list", "--status", "parked") == wallet.ask(
+        "callbacks", "list", "--state", "parked"
+    )
+    assert wallet.ask("screening", "list", "--status", "held")["screenings"] == []
     assert "pending, processing, paid" in wallet.refuse("withdrawals", "list", "--status", "done", status=2)
     assert "--from and --to are days" in wallet.refuse(
         "withdrawals", "list", "--from", "2020-13-01", status=2
