@@ -77,6 +77,11 @@ def items(person: ConsoleUser, show: str = "mine") -> dict[str, str]:
     return found
 
 
+def say(at_ms: int) -> str:
+    """A time as pages show it."""
+    return f"{datetime.fromtimestamp(at_ms / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
 def count(person: ConsoleUser, path: str = "/console/account") -> str:
     """What the menu says waits for this person."""
     shown = re.findall(
@@ -130,11 +135,44 @@ def test_who_must_still_wait_is_not_asked_and_is_not_named(
     platform.operate(lambda conn: waits.begin_wait(conn, number, waits.RESET, at_ms=at_ms, wait_ms=HOUR_MS))
     assert items(newcomer) == {}
     (said,) = items(newcomer, "all").values()
-    assert "Your approvals do not count yet." in said
+    assert f"Your approvals count from {say(at_ms + HOUR_MS)} on." in said
     assert newcomer.name not in said
     assert ann.name in said
+    platform.rows(
+        "update operator set status = 'disabled' where name not in (%s, %s)", ann.name, newcomer.name
+    )
+    other = ann.operator.operator_id if ann.operator else 0
+    platform.operate(
+        lambda conn: waits.begin_wait(conn, other, waits.RESET, at_ms=at_ms, wait_ms=2 * HOUR_MS)
+    )
+    (said,) = items(newcomer, "all").values()
+    assert f"Before {say(at_ms + HOUR_MS)} nobody may act on it. Then {newcomer.name} may." in said
     clock.advance(HOUR_MS)
     assert len(items(people.again(newcomer))) == 1
+
+
+def test_who_made_a_secret_of_the_merchant_is_asked_about_its_orders_later(
+    till: Till, people: People, clock: Clock
+) -> None:
+    order = till.order("60")
+    ann, ben = people.signed_in("operator"), people.signed_in("operator")
+    enrol(ann, ben)
+    till.platform.rows(
+        "insert into staff_secret values (%s, %s, 1, %s, %s)",
+        till.shop.merchant_id,
+        clock(),
+        ann.name,
+        clock() + HOUR_MS,
+    )
+    later = f"Your approvals count from {say(clock() + HOUR_MS)} on."
+    assert items(ann) == {}
+    (said,) = items(ann, "all").values()
+    assert later in said
+    assert ann.name not in said
+    page = ann.page(f"{QUEUE}/{order}")
+    assert later in read_text(page)
+    assert 'action="/console/withdrawals/approve"' not in page
+    assert len(items(ben)) == 1
 
 
 def test_a_proposal_waits_for_another_person_with_its_right(shop: Shop, people: People) -> None:

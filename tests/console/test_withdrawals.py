@@ -2,6 +2,7 @@
 end.
 """
 
+import re
 from dataclasses import dataclass
 
 import pytest
@@ -164,6 +165,42 @@ def test_each_of_several_orders_shows_its_own_result(till: Till, people: People)
         f"operator:{operator.name}",
         "withdrawal.approve.refused",
     )
+
+
+def test_a_second_approval_by_the_same_person_is_refused_before_it_is_asked_about(
+    till: Till, people: People
+) -> None:
+    large, small = till.order("500"), till.order("60")
+    ann = people.signed_in("operator")
+    told = decide(ann, "approve", large, small)
+    assert "1 of 2 went through First of two approvals given: 1" in told
+    asked = ann.follow(ann.post(f"{QUEUE}/approve", {"order": str(large)}))
+    again = ann.follow(asked)
+    assert "You can approve none of them now." in read_text(again.text)
+    assert "Approve this order?" not in again.text
+    other = till.order("70")
+    both = ann.follow(ann.post(f"{QUEUE}/approve", {"order": [str(large), str(other)]}))
+    assert "You can't approve these now" in read_text(both.text)
+    assert re.findall(r'name="order" value="(\d+)"', both.text) == [str(other)]
+
+
+def test_an_approval_that_came_too_late_is_not_counted(till: Till, people: People) -> None:
+    order, ann, ben = till.order("60"), people.signed_in("operator"), people.signed_in("operator")
+    decide(ann, "approve", order)
+    assert "0 of 1 went through" in (told := decide(ben, "approve", order))
+    assert "Somebody else has approved it meanwhile." in told
+    assert till.approvers(order)[1] == f"operator:{ann.name}"
+
+
+def test_who_must_still_wait_is_not_offered_to_approve(till: Till, people: People) -> None:
+    order, ann = till.order("60"), people.signed_in("operator")
+    assert "Approve orders" in ann.page(QUEUE)
+    till.platform.rows("insert into operator_wait values (%s, 1, 4000000000000, 'reset')", ann.name)
+    ann = people.again(ann)
+    for path in (QUEUE, f"{QUEUE}/{order}"):
+        page = ann.page(path)
+        assert "Your approvals count from 2096-10-02 07:06:40 UTC on." in read_text(page)
+        assert "/console/withdrawals/approve" not in page
 
 
 def test_cancelled_money_is_back_at_the_merchant(till: Till, people: People) -> None:

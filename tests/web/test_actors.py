@@ -49,7 +49,7 @@ def test_the_inbox_says_of_each_kind_of_proposal_what_it_would_do() -> None:
             "cold.transfer",
             "TRC20",
             "ann proposes a cold transfer on TRC20",
-            "ann 提议在 TRC20 上调拨冷钱包资金",
+            "ann 提议在 TRC20 上转移冷钱包资金",
         ),
     ],
 )

@@ -1,6 +1,7 @@
 """A visitor's language, and the texts in both languages."""
 
 import pytest
+from markupsafe import Markup
 from tests.rows import each_row
 
 from merchant_wallet.web import languages
@@ -28,6 +29,15 @@ from merchant_wallet.web.languages import Language, choose, find_language, trans
 )
 def test_the_browsers_first_wish_that_there_is_wins(header: str, expected: Language) -> None:
     assert choose(header) == expected
+
+
+def test_markup_stays_markup_within_a_text_and_other_values_stay_text() -> None:
+    when = Markup("<time>14:05</time>")
+    text = "Before {moment} nobody may act on it. Then {name} may."
+    said = translate(Language.EN, text, moment=when, name="<b>ann</b>")
+    assert said == "Before <time>14:05</time> nobody may act on it. Then &lt;b&gt;ann&lt;/b&gt; may."
+    assert hasattr(said, "__html__")
+    assert not hasattr(translate(Language.EN, "{name}", name="<b>"), "__html__")
 
 
 def test_what_was_chosen_goes_before_the_browsers_wish() -> None:

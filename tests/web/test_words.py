@@ -105,6 +105,69 @@ def test_both_languages_have_the_same_placeholders() -> None:
     assert not different, "\n".join(different)
 
 
+TERMS = {
+    r"hot wallets?": "热钱包",
+    r"cold wallets?": "冷钱包",
+    r"withdrawals?": "提现",
+    r"deposits?": "充值",
+    r"reconciliation": "对账",
+    r"adjustments?": "调账",
+    r"callbacks?": "回调",
+    r"sub-users?": "子用户",
+    r"merchants?": "商户",
+    r"frozen": "冻结",
+    r"thaw(?:ed)?": "解冻",
+    r"sweeps?": "归集",
+    r"screening": "筛查",
+    r"payouts?": "付款",
+    r"proposals?": "提议",
+    r"PINs?": "安全密码",
+    r"second factor": "第二重验证",
+    r"recovery codes?": "恢复码",
+    r"invoices?": "账单",
+    r"statements?": "对账单",
+    r"signer": "签名器",
+    r"refund(?:ed|s)?": "退款",
+    r"allow-list": "白名单",
+    r"sandbox": "沙盒",
+    r"audit log": "审计日志",
+}
+"""The field's terms, as patterns of English words, and the only Chinese of each."""
+OTHER_WORDS = (
+    "账本",
+    "私密值",
+    "暂扣",
+    "暂缓",
+    "出款",
+    "第二因素",
+    "签名程序",
+    "主币",
+    "禁用",
+    "冷资金",
+    "矿工费",
+)
+"""Words that were once beside those of the table, or beside 账簿, 签名密钥, 暂挂, 原生币, 停用, 网络费."""
+strip_code = re.compile(r"`[^`]*`|\{\w*\}|\(#[^)]*\)|merchant-wallet [a-z ]+").sub
+
+
+def list_other_terms(english: str, chinese: str) -> list[str]:
+    """The terms of a text that its Chinese calls otherwise."""
+    text = strip_code("", english)
+    return [
+        term for name, term in TERMS.items() if re.search(rf"(?i)\b{name}\b", text) and term not in chinese
+    ]
+
+
+def test_a_term_has_one_chinese_word_in_all_texts() -> None:
+    wrong = [
+        f"{english}: {chinese} ({', '.join(terms)})"
+        for english, chinese in read_words().items()
+        if (terms := list_other_terms(english, chinese) + [one for one in OTHER_WORDS if one in chinese])
+    ]
+    assert not wrong, "\n".join(wrong)
+    assert list_other_terms("Thaw the payout of `withdrawal`", "恢复出款") == ["解冻", "付款"]
+
+
 def test_different_placeholders_would_be_found() -> None:
     assert is_alike("{a} of {b}", "{b}之{a}")
     assert not is_alike("{a} of {b}", "{a}")

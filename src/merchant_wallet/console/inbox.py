@@ -23,7 +23,16 @@ from merchant_wallet.console.inbox_cache import cache_of
 from merchant_wallet.console.request import POST, Connection, ConsoleRequest, Page
 from merchant_wallet.operators import records
 from merchant_wallet.operators.roles import Operator, Right
-from merchant_wallet.reporting.inbox import Inbox, Item, Source, Verdict, judge, list_actors
+from merchant_wallet.reporting.inbox import (
+    Inbox,
+    Item,
+    Source,
+    Verdict,
+    find_eligible_ms,
+    judge,
+    list_actors,
+    list_waiting,
+)
 from merchant_wallet.web.actors import name_actors
 from merchant_wallet.web.inbox_sources import BY_KIND
 from merchant_wallet.web.languages import N_
@@ -41,7 +50,6 @@ NOTED: Final = N_("Noted as seen. If more fail, they are shown again.")
 NOTHING_NEW: Final = N_("Somebody has seen these already. Nothing was changed.")
 WHY_NOT: Final = {
     Verdict.OWN: N_("Another person must act: you did the first step."),
-    Verdict.NOT_YET: N_("Your approvals do not count yet."),
     Verdict.TOO_LATE: N_("Its time has passed. It ends by itself."),
     Verdict.NO_RIGHT: N_("Your role may not act here."),
 }
@@ -50,8 +58,9 @@ WHY_NOT: Final = {
 class ItemLine(msgspec.Struct, frozen=True):
     """One item as it is shown: `text` and `values` to translate, who may act, and why not this user.
 
-    `names` are at most `MAX_NAMES` people, `more` is how many others may act. `seen_url` is where this user
-    can say that the item was seen, or empty.
+    `names` are at most `MAX_NAMES` people, `more` is how many others may act. If nobody may, `next_name` may
+    from `next_ms` on. `from_ms`: this user may act from then on. `seen_url` is where this user can say that
+    the item was seen, or empty.
     """
 
     item: Item
@@ -61,8 +70,11 @@ class ItemLine(msgspec.Struct, frozen=True):
     seen_url: str
     is_mine: bool
     why_not: str
+    from_ms: int | None
     names: tuple[str, ...]
     more: int
+    next_name: str
+    next_ms: int
 
 
 class Section(msgspec.Struct, frozen=True):
@@ -140,6 +152,8 @@ def _make_section(request: ConsoleRequest, inbox: Inbox, kind: str, people: Sequ
 def _make_line(request: ConsoleRequest, source: Source, item: Item, people: Sequence[Operator]) -> ItemLine:
     verdict = judge(source, item, request.operator, request.at_ms)
     names = [one.name for one in list_actors(source, item, people, request.at_ms)]
+    waiting = [] if names else list_waiting(source, item, people, request.at_ms)
+    is_early = verdict is Verdict.NOT_YET
     return ItemLine(
         item,
         source.texts[item.form],
@@ -148,8 +162,11 @@ def _make_line(request: ConsoleRequest, source: Source, item: Item, people: Sequ
         source.seen if verdict is Verdict.MAY else "",
         verdict is Verdict.MAY,
         WHY_NOT.get(verdict, ""),
+        find_eligible_ms(source, item, request.operator) if is_early else None,
         tuple(names[:MAX_NAMES]),
         max(0, len(names) - MAX_NAMES),
+        waiting[0].name if waiting else "",
+        find_eligible_ms(source, item, waiting[0]) if waiting else 0,
     )
 
 

@@ -22,14 +22,21 @@ from merchant_wallet.audit.records import hold_nothing
 from merchant_wallet.base.codes import Refusal, Refused
 from merchant_wallet.base.user_input import parse_digits
 from merchant_wallet.book import frozen_orders
+from merchant_wallet.book.actors import person_of
 from merchant_wallet.book.commands import Approve, Cancel, Command, Refund
 from merchant_wallet.book.errors import CommandFailed, CommitUnknown, Unavailable
 from merchant_wallet.book.outcomes import OrderRefusal, Withdrawal
 from merchant_wallet.console import flash
 from merchant_wallet.console.order_notes import add_notes
 from merchant_wallet.console.request import POST, Connection, ConsoleRequest, Page, read_id
-from merchant_wallet.console.withdrawal_results import Decided, redirect_to_results
-from merchant_wallet.console.withdrawals import QUEUE, find_order, list_reasons, url_of
+from merchant_wallet.console.withdrawal_results import HALF, Decided, redirect_to_results
+from merchant_wallet.console.withdrawals import (
+    QUEUE,
+    find_order,
+    list_not_approvable,
+    list_reasons,
+    url_of,
+)
 from merchant_wallet.operators import order_approvals
 from merchant_wallet.operators.roles import Right
 from merchant_wallet.reporting.orders import OrderLine
@@ -45,6 +52,7 @@ CONFIRMED_BY: Final = {APPROVE: Right.APPROVE_WITHDRAWAL, CANCEL: Right.CANCEL_W
 ONE: Final = f"{QUEUE}/{{order_id:int}}"
 MAX_ORDERS: Final = 100
 CHOOSE: Final = N_("Choose at least one order first.")
+NONE_APPROVABLE: Final = N_("You can approve none of them now. The reason is beside each order.")
 
 APPROVED: Final = N_("Approved: it is paid next.")
 APPROVED_WAITS: Final = N_("Approved, and not paid yet: {reason}.")
@@ -53,6 +61,7 @@ DONE: Final = {
     CANCEL: N_("Cancelled: the amount is back in the merchant's balance."),
     REFUND: N_("Refunded: the amount is back in the merchant's balance."),
 }
+BY_OTHERS: Final = N_("Somebody else has approved it meanwhile.")
 REFUSAL_TEXTS: Final[Mapping[Enum, str]] = {
     OrderRefusal.SAME_PERSON: N_("You have approved it already. Another person must approve it too."),
     OrderRefusal.NOT_YET: N_(
@@ -126,10 +135,17 @@ async def confirm(request: ConsoleRequest, conn: Connection) -> Response:
     chosen = await _find_chosen(request, conn, request.http.query_params.getlist("order"))
     if not chosen:
         return request.redirect(QUEUE, CHOOSE, tone=flash.WARN)
+    refused = await list_not_approvable(request, conn, chosen) if what == APPROVE else {}
+    left_out = [one for one in chosen if one.order_id in refused]
+    chosen = [one for one in chosen if one.order_id not in refused]
+    if not chosen:
+        return request.redirect(QUEUE, NONE_APPROVABLE, tone=flash.WARN)
     return request.page(
         "console/withdrawals_confirm.html",
         active="withdrawals",
         what=what,
+        left_out=left_out,
+        not_approvable=refused,
         rows=await add_notes(request, conn, chosen),
         reasons=await list_reasons(request, conn, chosen, if_approved=True),
         total_units=sum(order.amount_units for order in chosen),
@@ -172,7 +188,9 @@ async def _decide_one(request: ConsoleRequest, conn: Connection, order: OrderLin
     if what != APPROVE:
         return Decided(order, flash.GOOD, DONE[what])
     if outcome.approved_ms is None:
-        return Decided(order, flash.GOOD, FIRST_OF_TWO)
+        return Decided(order, HALF, FIRST_OF_TWO)
+    if outcome.approved_by is None or person_of(outcome.approved_by) != person_of(request.actor):
+        return Decided(order, flash.WARN, BY_OTHERS)
     return await _describe_approved(request, conn, order)
 
 
@@ -204,7 +222,8 @@ def _explain(request: ConsoleRequest, order: OrderLine, refusal: Refusal) -> Dec
 
 
 def _redirect_to_order(request: ConsoleRequest, decided: Decided) -> Response:
-    return request.redirect(url_of(decided.order.order_id), decided.text, tone=decided.tone, **decided.values)
+    tone = flash.GOOD if decided.tone == HALF else decided.tone
+    return request.redirect(url_of(decided.order.order_id), decided.text, tone=tone, **decided.values)
 
 
 ROUTES: Final = (

@@ -12,7 +12,6 @@ import msgspec
 from starlette.responses import Response
 
 from merchant_wallet.base.addresses import format_address
-from merchant_wallet.book.actors import person_of
 from merchant_wallet.book.archive.files import ArchiveFolder, ArchiveUnreadable
 from merchant_wallet.book.outcomes import Withdrawal
 from merchant_wallet.book.rules.approvals import count_given_approvals, count_needed_approvals
@@ -26,7 +25,7 @@ from merchant_wallet.console.order_timeline import Timeline, build_timeline
 from merchant_wallet.console.request import Connection, ConsoleRequest, Page, read_id
 from merchant_wallet.console.wait_reasons import Reason, find_reasons
 from merchant_wallet.console.withdrawal_decisions import ONE
-from merchant_wallet.console.withdrawals import find_order
+from merchant_wallet.console.withdrawals import find_order, list_not_approvable
 from merchant_wallet.operators.roles import Right
 from merchant_wallet.reporting import books, callbacks, entries
 from merchant_wallet.reporting.callbacks import Callback
@@ -124,7 +123,7 @@ async def _read(request: ConsoleRequest, conn: Connection, line: OrderLine) -> d
         **await screening.view_one(request, conn, screened),
         "noted": await _note(request, conn, line),
         "is_moving": order.status not in FINAL or any(one.callback.state == "due" for one in told),
-        "has_said_yes": _has_said_yes(request, order),
+        "not_approvable": (await list_not_approvable(request, conn, [line])).get(line.order_id),
         "approvers": _list_approvers(order, is_staff),
     }
     return {**shown, "version": _digest(shown)}
@@ -158,11 +157,6 @@ async def _note(request: ConsoleRequest, conn: Connection, line: OrderLine) -> N
 def _format_wallet(order: Withdrawal, payout: PayoutShown | None) -> str:
     """The hot wallet that pays the order; empty if none is chosen yet."""
     return "" if payout is None or payout.wallet is None else format_address(order.chain, payout.wallet)
-
-
-def _has_said_yes(request: ConsoleRequest, order: Withdrawal) -> bool:
-    first = order.first_approved_by
-    return first is not None and person_of(first) == person_of(request.actor)
 
 
 def _list_approvers(order: Withdrawal, is_staff: bool) -> list[str]:

@@ -26,13 +26,15 @@ from merchant_wallet.reporting.orders import OrderLine
 
 RESULTS: Final = f"{QUEUE}/results"
 KEY: Final = "console results of orders"
+HALF: Final = "info"
+"""The tone of a first approval of two: it is recorded, and the order waits for another person."""
 MAX_SIGNED: Final = 6000
 _MAX_PLAIN: Final = 64_000
 _MAC_BYTES: Final = 16
 
 
 class Decided(msgspec.Struct, frozen=True):
-    """The outcome of one order: the English text with its values, and a tone of `flash`."""
+    """The outcome of one order: the English text with its values, and a tone of `flash` or `HALF`."""
 
     order: OrderLine
     tone: str
@@ -77,6 +79,7 @@ async def show_results(request: ConsoleRequest, conn: Connection) -> Response:
         decided_ms=results.at_ms,
         rows=rows,
         good=sum(one.tone == flash.GOOD for one in rows),
+        half=sum(one.tone == HALF for one in rows),
     )
 
 

@@ -8,14 +8,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
+import msgspec
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
+from merchant_wallet.book.actors import person_of
+from merchant_wallet.book.rules.withdrawals import PENDING
 from merchant_wallet.console.filter_values import find_scope, open_page, read_day, read_end, read_units
 from merchant_wallet.console.order_notes import add_notes
 from merchant_wallet.console.request import Connection, ConsoleRequest, Page
 from merchant_wallet.console.tables import AFTER, DESCENDING, TableState, read_state
 from merchant_wallet.console.wait_reasons import Reason, find_reasons
+from merchant_wallet.operators import order_approvals
 from merchant_wallet.operators.roles import Right
 from merchant_wallet.reporting import books, orders
 from merchant_wallet.reporting.orders import OrderFilter, OrderLine
@@ -28,6 +32,14 @@ QUEUE_ROWS: Final = 20
 """Every row of the queue needs queries of its own."""
 PAGE_ROWS: Final = 50
 FILTERS: Final = ("merchant", "chain", "from", "to", "least", "address", "id")
+
+
+class NotApprovable(msgspec.Struct, frozen=True):
+    """Why a user can't approve an order now: that person's approvals count from `from_ms` on. With None the
+    user has given the first of two approvals.
+    """
+
+    from_ms: int | None = None
 
 
 def url_of(order_id: int | str) -> str:
@@ -55,6 +67,24 @@ async def find_order(request: ConsoleRequest, conn: Connection, order_id: int) -
     return order
 
 
+async def list_not_approvable(
+    request: ConsoleRequest, conn: Connection, lines: Sequence[OrderLine]
+) -> dict[int, NotApprovable]:
+    """The orders that wait for approval and that this user can't approve now, by id."""
+    waiting = [one for one in lines if one.status == PENDING and one.approved_ms is None]
+    if not waiting or not request.may(Right.APPROVE_WITHDRAWAL):
+        return {}
+    person, owners = person_of(request.actor), [one.merchant_id for one in waiting]
+    eligible = await order_approvals.list_eligible_ms(conn, request.actor, owners)
+    found = {}
+    for one in waiting:
+        if one.first_approved_by is not None and person_of(one.first_approved_by) == person:
+            found[one.order_id] = NotApprovable()
+        elif request.at_ms < eligible[one.merchant_id]:
+            found[one.order_id] = NotApprovable(eligible[one.merchant_id])
+    return found
+
+
 async def show_queue(request: ConsoleRequest, conn: Connection) -> Response:
     """The orders that wait for approval. If the URL asks for others, redirect to all orders."""
     if any(name not in ("merchant", AFTER) for name in request.http.query_params):
@@ -71,6 +101,7 @@ async def show_queue(request: ConsoleRequest, conn: Connection) -> Response:
         page=page,
         rows=await add_notes(request, conn, page.rows),
         reasons=await list_reasons(request, conn, page.rows, if_approved=True),
+        not_approvable=await list_not_approvable(request, conn, page.rows),
     )
 
 

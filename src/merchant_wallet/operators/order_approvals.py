@@ -10,6 +10,7 @@ Rules:
   before. What the book may have done counts.
 """
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import Final
 
@@ -32,9 +33,14 @@ DAY_LIMIT: Final = Refusal(
 
 async def read_eligible_ms(conn: Connection, actor: str, merchant_id: int) -> int:
     """The time from which a person's approvals of a merchant's orders count; 0 if always."""
-    values = {"actor": actor, "merchant_id": merchant_id}
-    row = await (await conn.execute(QUERIES["read_order_eligible_ms"].text, values)).fetchone()
-    return 0 if row is None else int(row[0])
+    return (await list_eligible_ms(conn, actor, [merchant_id]))[merchant_id]
+
+
+async def list_eligible_ms(conn: Connection, actor: str, merchant_ids: Collection[int]) -> dict[int, int]:
+    """The same for each of these merchants."""
+    values = {"actor": actor, "merchant_ids": list(set(merchant_ids))}
+    rows = await (await conn.execute(QUERIES["list_order_eligible_ms"].text, values)).fetchall()
+    return {int(merchant_id): int(eligible_ms) for merchant_id, eligible_ms in rows}
 
 
 def make_count(actor: str, order: Approvable, *, at_ms: int, limit_units: int | None) -> Hold:

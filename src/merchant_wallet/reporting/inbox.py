@@ -19,7 +19,7 @@ import psycopg
 import structlog
 
 from merchant_wallet.base.errors import TransientError
-from merchant_wallet.book.actors import person_of
+from merchant_wallet.book.actors import EVERYONE, person_of
 from merchant_wallet.operators.roles import Operator, Right, Role, may
 from merchant_wallet.reporting.cells import Reach
 from merchant_wallet.reporting.paging import Connection
@@ -47,7 +47,8 @@ class Item(msgspec.Struct, frozen=True):
     """One thing that waits for a person.
 
     `form` chooses one of the source's texts, `values` fill the text and the link. `done_by` are the actors
-    who may not act, since they did the first step of two. `right` replaces the source's right. After
+    who may not act, since they did the first step of two. `waits` has the people whose approvals of this item
+    do not count before a time; `EVERYONE` stands for all. `right` replaces the source's right. After
     `until_ms` nobody can act.
     """
 
@@ -60,6 +61,7 @@ class Item(msgspec.Struct, frozen=True):
     amount_units: int | None = None
     currency: str = ""
     done_by: tuple[str, ...] = ()
+    waits: Mapping[str, int] = {}
     right: Right | None = None
     until_ms: int | None = None
 
@@ -181,14 +183,34 @@ def judge(source: Source, item: Item, person: Operator, at_ms: int) -> Verdict:
         return Verdict.TOO_LATE
     if person_of(person.actor) in {person_of(actor) for actor in item.done_by}:
         return Verdict.OWN
-    if source.counts_waits and at_ms < person.eligible_ms:
+    if at_ms < find_eligible_ms(source, item, person):
         return Verdict.NOT_YET
     return Verdict.MAY
 
 
+def find_eligible_ms(source: Source, item: Item, person: Operator) -> int:
+    """From when on a person's approval of an item counts; 0 if always."""
+    if not source.counts_waits:
+        return 0
+    own = [item.waits.get(name, 0) for name in (person_of(person.actor), EVERYONE)]
+    return max(person.eligible_ms, *own)
+
+
 def list_actors(source: Source, item: Item, people: Iterable[Operator], at_ms: int) -> list[Operator]:
     """The people who may act on an item now. Without a second factor nobody can sign in."""
-    return [one for one in people if one.enrolled and judge(source, item, one, at_ms) is Verdict.MAY]
+    return _list_judged(source, item, people, at_ms, Verdict.MAY)
+
+
+def list_waiting(source: Source, item: Item, people: Iterable[Operator], at_ms: int) -> list[Operator]:
+    """The people who may act on an item later, the first of them first."""
+    waiting = _list_judged(source, item, people, at_ms, Verdict.NOT_YET)
+    return sorted(waiting, key=lambda one: find_eligible_ms(source, item, one))
+
+
+def _list_judged(
+    source: Source, item: Item, people: Iterable[Operator], at_ms: int, verdict: Verdict
+) -> list[Operator]:
+    return [one for one in people if one.enrolled and judge(source, item, one, at_ms) is verdict]
 
 
 def count_for(inbox: Inbox, sources: Mapping[str, Source], person: Operator, at_ms: int) -> Count:

@@ -30,6 +30,12 @@ select w.merchant_id, m.name as merchant_name, w.order_id, w.mc_order_id, w.chai
  where w.approved_ms is null
  order by w.created_ms, w.order_id limit %(limit)s::int;
 
+-- name: list_secret_waits
+-- Whose approvals of these merchants' orders do not count yet: who made a secret of the merchant.
+select merchant_id, person, max(eligible_ms) as eligible_ms from staff_secret
+ where merchant_id = any (%(merchant_ids)s::bigint[]) and eligible_ms > %(at_ms)s::bigint
+ group by merchant_id, person;
+
 -- name: list_dead_letters
 -- Merchants with callbacks that were given up. It jumps from merchant to merchant along the index, so a merchant with a million
 -- dead letters costs no more than one with a single one.

@@ -5,7 +5,7 @@ Rules:
 - The texts and links are in `web/inbox_sources`. An item has only the values.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -57,11 +57,13 @@ async def list_approvals(asked: Asked) -> list[Item]:
     rows = await _ask_cells(asked, name)
     new = {row["order_id"]: NewAddress(row["merchant_id"], row["address"]) for row in rows}
     lookalikes = await find_lookalikes(asked.home, asked.cells, new.values(), asked.merchant_id)
+    waits = await _list_secret_waits(asked, {row["merchant_id"] for row in rows})
     return [
         _item(
             row,
             str(row["order_id"]),
             row["created_ms"],
+            waits=waits.get(row["merchant_id"], {}),
             order=row["mc_order_id"],
             order_id=row["order_id"],
             chain=row["chain"],
@@ -72,6 +74,15 @@ async def list_approvals(asked: Asked) -> list[Item]:
         )
         for row in rows
     ]
+
+
+async def _list_secret_waits(asked: Asked, merchant_ids: Collection[int]) -> dict[int, dict[str, int]]:
+    """By merchant, whose approvals of its orders do not count yet, as who made a secret of it, until when."""
+    values = {"merchant_ids": list(merchant_ids), "at_ms": asked.at_ms}
+    found: dict[int, dict[str, int]] = {}
+    for row in await fetch(asked.home, QUERIES["list_secret_waits"].text, values):
+        found.setdefault(row["merchant_id"], {})[row["person"]] = row["eligible_ms"]
+    return found
 
 
 def _name_approval(row: Row, *, is_alike: bool) -> str:
@@ -384,6 +395,7 @@ def _item(
     *,
     form: str = "",
     done_by: tuple[str, ...] = (),
+    waits: Mapping[str, int] | None = None,
     until_ms: int | None = None,
     **values: Any,
 ) -> Item:
@@ -399,6 +411,7 @@ def _item(
         amount_units,
         "" if amount_units is None else USDT,
         done_by,
+        waits or {},
         None,
         until_ms,
     )

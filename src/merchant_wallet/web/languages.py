@@ -13,6 +13,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
+from markupsafe import Markup, escape
+
 from merchant_wallet.web.plurals import choose_form
 
 WORDS_DIR: Final = Path(__file__).with_name("words")
@@ -40,8 +42,10 @@ def read_words() -> Mapping[str, str]:
 
 
 def translate(language: Language, text: str, **values: object) -> str:
-    """A text in a language, with its placeholders filled."""
+    """A text in a language, with its placeholders filled. With markup in a placeholder it is markup."""
     said = read_words().get(text, text) if language is Language.ZH else choose_form(text, values)
+    if any([isinstance(value, Markup) for value in values.values()]):
+        return escape(said).format(**values)
     return said.format(**values) if values else said
 
 
