@@ -1,7 +1,9 @@
 """One search box for any id, address or hash: a single match opens its page, several are listed."""
 
+import re
+
 import pytest
-from tests.console.conftest import People
+from tests.console.conftest import People, read_text
 from tests.console.test_deposits import arrive
 from tests.journeys.conftest import Platform, Shop
 from tests.journeys.orders import withdrawal
@@ -56,6 +58,23 @@ def test_what_several_merchants_named_so_is_listed(
     # The entry that created an order has the order's id. Listing it too would show the order twice.
     assert "/entries/" not in page
     assert f"/console/merchants/{other.merchant_id}" in page
+
+
+def test_a_result_says_its_amount_its_status_and_its_time(
+    shop: Shop, platform: Platform, people: People, order_id: int
+) -> None:
+    other = platform.open_merchant(approval_limit="0")
+    other.fund("USDT", "100")
+    other.client.do("createMerchantWithdrawOrder", **withdrawal("an-order-of-mine", "75", "ERC20"))
+    tx_hash = arrive(shop, "seen")
+    operator = people.signed_in("operator")
+    rows = re.findall(r"(?s)<tr>.*?</tr>", operator.page(f"{SEARCH}?q=an-order-of-mine"))[1:]
+    said = {re.findall(r"merchants/(\d+)", row)[-1]: read_text(row) for row in rows}
+    assert "60.00 USDT Cancelled" in said[str(shop.merchant_id)]
+    assert "75.00 USDT Pending" in said[str(other.merchant_id)]
+    assert all("data-moment" in row for row in rows)
+    (row,) = re.findall(r"(?s)<tr>.*?</tr>", operator.page(f"{SEARCH}?q={tx_hash[:12]}"))[1:]
+    assert "USDT Confirming" in read_text(row)
 
 
 def test_a_merchants_user_finds_nothing_of_others(

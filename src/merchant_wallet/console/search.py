@@ -17,13 +17,13 @@ from starlette.responses import Response
 
 from merchant_wallet.approvals.acts import kinds
 from merchant_wallet.console import books, callbacks, merchants, sub_users, withdrawals
-from merchant_wallet.console.deposits import DEPOSITS
+from merchant_wallet.console.deposits import DEPOSITS, STATUSES
 from merchant_wallet.console.request import Connection, ConsoleRequest, Page
 from merchant_wallet.custody.rescues.sightings import can_look_for
 from merchant_wallet.operators.roles import Right
 from merchant_wallet.reporting import entries, search
 from merchant_wallet.reporting.merchants import read_names
-from merchant_wallet.reporting.search import Hit
+from merchant_wallet.reporting.search import Detail, Hit
 from merchant_wallet.reporting.search_parts import find_parts
 from merchant_wallet.web.act_rights import ACT_RIGHTS
 from merchant_wallet.web.kinds import KINDS
@@ -58,7 +58,10 @@ LABELS: Final = {**KINDS, entries.ARCHIVED: N_("Archived")}
 
 
 class SearchResult(msgspec.Struct, frozen=True):
-    """A result in the list, with its URL; empty if it has no page. `merchant` is the merchant's name."""
+    """A result in the list, with its URL; empty if it has no page. `merchant` is the merchant's name.
+
+    `detail` has amount, status and time, if it has them.
+    """
 
     kind: str
     icon: str
@@ -67,6 +70,7 @@ class SearchResult(msgspec.Struct, frozen=True):
     url: str
     merchant_id: int
     merchant: str
+    detail: Detail | None
 
 
 async def show_search(request: ConsoleRequest, conn: Connection) -> Response:
@@ -81,6 +85,7 @@ async def show_search(request: ConsoleRequest, conn: Connection) -> Response:
         search=word[: search.MAX_CHARACTERS],
         found=await _make_results(request, conn, search.drop_duplicates([*hits, *parts])),
         can_look=_may_look(request, word),
+        deposit_statuses=STATUSES,
     )
 
 
@@ -104,7 +109,11 @@ def _may_look(request: ConsoleRequest, word: str) -> bool:
 
 async def _make_results(request: ConsoleRequest, conn: Connection, hits: Sequence[Hit]) -> list[SearchResult]:
     names = await read_names(conn, [hit.merchant_id for hit in hits])
-    return [_make_result(request, hit, names[hit.merchant_id]) for hit in hits]
+    details = await search.read_details(request.cells, hits, request.merchant_id)
+    return [
+        _make_result(request, hit, names[hit.merchant_id], details.get((hit.kind, hit.merchant_id, hit.key)))
+        for hit in hits
+    ]
 
 
 def url_of(hit: Hit) -> str:
@@ -121,11 +130,13 @@ def url_of(hit: Hit) -> str:
     return urls.get(hit.kind, "")
 
 
-def _make_result(request: ConsoleRequest, hit: Hit, merchant: str) -> SearchResult:
+def _make_result(request: ConsoleRequest, hit: Hit, merchant: str, detail: Detail | None) -> SearchResult:
     # An entry's label is its kind in words. Other labels are names that somebody chose.
     label = request.translate(LABELS.get(hit.label, hit.label)) if hit.kind == search.ENTRY else hit.label
     note = request.translate(_ORDERS_TO) if hit.kind == search.ADDRESS else hit.key
-    return SearchResult(NAMES[hit.kind], ICONS[hit.kind], label, note, url_of(hit), hit.merchant_id, merchant)
+    return SearchResult(
+        NAMES[hit.kind], ICONS[hit.kind], label, note, url_of(hit), hit.merchant_id, merchant, detail
+    )
 
 
 ROUTES: Final = (

@@ -6,7 +6,7 @@ merchant's id nothing of another merchant is found, and nothing tells whether it
 
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -14,7 +14,7 @@ from merchant_wallet.base.db import Queries
 from merchant_wallet.base.user_input import parse_digits
 from merchant_wallet.reporting import books, callbacks, deposits, entries, merchants, orders, sub_users
 from merchant_wallet.reporting.cells import Reach
-from merchant_wallet.reporting.paging import Connection, fetch
+from merchant_wallet.reporting.paging import Connection, Row, fetch
 
 QUERIES: Final = Queries(Path(__file__).with_name("search.sql"))
 MAX_CHARACTERS: Final = 128
@@ -38,6 +38,54 @@ class Hit(msgspec.Struct, frozen=True):
     label: str
     merchant_id: int
     key: str
+
+
+class Detail(msgspec.Struct, frozen=True):
+    """What a list says of a result besides its name. `status` is an order's number or a deposit's word."""
+
+    at_ms: int
+    units: int | None = None
+    status: int | str | None = None
+
+
+async def read_details(
+    cells: Reach, hits: Sequence[Hit], merchant_id: int | None = None
+) -> dict[tuple[str, int, str], Detail]:
+    """Of orders, deposits and entries, by kind, merchant and key. What is archived has none."""
+    orders_found = [hit for hit in hits if hit.kind == ORDER]
+    entries_found = [hit for hit in hits if hit.kind == ENTRY]
+    deposits_found = [(hit, *hit.key.rsplit("/", 2)) for hit in hits if hit.kind == DEPOSIT]
+    reads: list[tuple[str, dict[str, list[Any]]]] = []
+    if orders_found:
+        ids = [int(hit.key) for hit in orders_found]
+        reads.append(("read_orders", {"merchant_ids": _owners(orders_found), "order_ids": ids}))
+    if entries_found:
+        ids = [int(hit.key) for hit in entries_found]
+        reads.append(("read_entries", {"merchant_ids": _owners(entries_found), "entry_ids": ids}))
+    if deposits_found:
+        found, chains, hashes, indexes = map(list, zip(*deposits_found, strict=True))
+        values = {"chains": chains, "hashes": hashes, "log_indexes": [int(text) for text in indexes]}
+        reads.append(("read_deposits", {"merchant_ids": _owners(found), **values}))
+
+    async def read(cell: Connection) -> list[Row]:
+        return [row for name, values in reads for row in await fetch(cell, QUERIES[name].text, values)]
+
+    answers = await cells.ask(read, merchant_id) if reads else []
+    return dict(_describe(row) for rows in answers for row in rows)
+
+
+def _owners(hits: Sequence[Hit]) -> list[int]:
+    return [hit.merchant_id for hit in hits]
+
+
+def _describe(row: Row) -> tuple[tuple[str, int, str], Detail]:
+    if "order_id" in row:
+        kind, key = ORDER, str(row["order_id"])
+    elif "entry_id" in row:
+        kind, key = ENTRY, str(row["entry_id"])
+    else:
+        kind, key = DEPOSIT, f"{row['chain']}/{row['tx_hash']}/{row['log_index']}"
+    return (kind, row["merchant_id"], key), Detail(row["at_ms"], row.get("units"), row.get("status"))
 
 
 async def search(home: Connection, cells: Reach, word: str, merchant_id: int | None = None) -> list[Hit]:
