@@ -2,6 +2,7 @@
 
 import re
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 from tests.console.conftest import ConsoleUser, People, read_text
@@ -65,6 +66,20 @@ def test_a_merchant_is_opened_and_its_secrets_work_and_are_shown_once(
     app_key = re.findall(r">(mk_test_[a-z0-9]{12})<", answer.text)[0]
     app_secret, callback_secret = re.findall(r">([A-Za-z0-9]{32})<", answer.text)
     (merchant_id,) = platform.rows("select merchant_id from merchant where app_key = %s", app_key)[0]
+    url = f"http://127.0.0.1:{platform.port}"
+    lines = (
+        "# Corner Shop, sandbox\n"
+        f"MERCHANT_WALLET_URL={url}\n"
+        f"MERCHANT_WALLET_APP_KEY={app_key}\n"
+        f"MERCHANT_WALLET_SECRET={app_secret}\n"
+        f"MERCHANT_WALLET_CALLBACK_SECRET={callback_secret}\n"
+    )
+    assert f'data-copy="{lines}"' in answer.text
+    ((name, file),) = re.findall(
+        r'download="([^"]+)" href="data:text/plain;charset=utf-8,([^"]+)"', answer.text
+    )
+    assert (name, unquote(file)) == (f"merchant-{merchant_id}.env", lines)
+    assert f'href="{url}/docs/' in answer.text
     shop = Shop(
         platform, merchant_id, platform.open_merchant().with_client(app_key=app_key, secret=app_secret)
     )

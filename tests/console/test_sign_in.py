@@ -63,7 +63,10 @@ def test_the_first_sign_in_sets_up_the_second_factor_and_shows_recovery_codes_on
     codes = re.findall(r'<li class="code">([a-z2-7-]{19})</li>', shown.text)
     assert len(set(codes)) == 10
     assert is_signed_in(newcomer)
-    again = newcomer.post(f"{SIGN_IN}/enrol", {"code": newcomer.code()}, seen="/console")
+    again = newcomer.http.post(f"{SIGN_IN}/enrol", data={"csrf": "as before", "code": newcomer.code()})
+    assert (again.status_code, again.headers.get("location")) == (303, "/console/account"), again.text
+    assert "Your recovery codes were shown once." in read_text(newcomer.follow(again).text)
+    again = newcomer.get("/console/account")
     assert not set(codes) & set(re.findall(r"[a-z2-7-]{19}", again.text))
 
 

@@ -17,6 +17,7 @@ from merchant_wallet.approvals.changes import ProposedChange
 from merchant_wallet.console import flash, proposal_forms
 from merchant_wallet.console.form_state import EMPTY_FORM, FormState
 from merchant_wallet.console.merchants import (
+    APP_SECRET,
     ONE,
     load,
     makes_by_two,
@@ -299,9 +300,7 @@ def show_new_secret(
     request: ConsoleRequest, merchant: Merchant, made: app_keys.NewSecret, title: str
 ) -> Response:
     """The secret of a new or rolled key, this once."""
-    return show_secrets(
-        request, merchant, title, [(N_("App secret"), made.secret)], made.key.app_key, "/keys"
-    )
+    return show_secrets(request, merchant, title, [APP_SECRET(made.secret)], made.key.app_key, "/keys")
 
 
 def _show_new(request: ConsoleRequest, merchant: Merchant, form_state: FormState) -> Response:

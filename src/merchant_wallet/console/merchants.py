@@ -4,7 +4,9 @@ Rules: a secret is shown once, in the answer to the request that created it. A m
 own merchant and may only change its keys and its look.
 """
 
-from typing import Any, Final
+from collections.abc import Sequence
+from functools import partial
+from typing import Final, NamedTuple
 
 import msgspec
 from starlette.exceptions import HTTPException
@@ -14,6 +16,7 @@ from merchant_wallet.approvals.changes import ProposedChange
 from merchant_wallet.base.addresses import format_address
 from merchant_wallet.base.chains import CHAINS
 from merchant_wallet.base.currencies import CURRENCIES
+from merchant_wallet.base.signing import HMAC
 from merchant_wallet.console import proposal_forms
 from merchant_wallet.console.form_state import EMPTY_FORM, FormState, refill
 from merchant_wallet.console.merchant_checklist import list_steps
@@ -38,6 +41,7 @@ from merchant_wallet.merchants.store import MerchantAmbiguous, MerchantUnknown, 
 from merchant_wallet.merchants.xpub_pool import PoolEmpty
 from merchant_wallet.operators.roles import Right
 from merchant_wallet.reporting import books
+from merchant_wallet.web import documentation, reference
 from merchant_wallet.web.languages import N_
 
 MERCHANTS: Final = "/console/merchants"
@@ -92,7 +96,7 @@ async def create(request: ConsoleRequest, conn: Connection) -> Response:
             request, refill(request.form, ("name", "currency-mode"), problem=request.translate(problem))
         )
     await request.cells.carry(number)
-    shown = [(N_("App secret"), made.app_secret), (N_("Callback secret"), made.callback_secret)]
+    shown = [APP_SECRET(made.app_secret), CALLBACK_SECRET(made.callback_secret)]
     return show_secrets(request, made.merchant, N_("{name} is open"), shown)
 
 
@@ -123,7 +127,7 @@ async def rotate_secret(request: ConsoleRequest, conn: Connection) -> Response:
     except (SecretRefused, KeyRefused):
         return await _show(request, conn, merchant, FormState(problem=request.translate(_TWO_SECRETS)))
     await request.cells.carry(merchant.merchant_id)
-    return show_secrets(request, merchant, N_("{name} has a second secret"), [(N_("App secret"), secret)])
+    return show_secrets(request, merchant, N_("{name} has a second secret"), [APP_SECRET(secret)])
 
 
 async def retire_secret(request: ConsoleRequest, conn: Connection) -> Response:
@@ -206,6 +210,18 @@ async def load(request: ConsoleRequest, conn: Connection) -> Merchant:
     return found
 
 
+class NewValue(NamedTuple):
+    """A value for a merchant's developers: its English label, and its variable in the clients."""
+
+    label: str
+    variable: str
+    value: str
+
+
+APP_SECRET: Final = partial(NewValue, N_("App secret"), "SECRET")
+CALLBACK_SECRET: Final = partial(NewValue, N_("Callback secret"), "CALLBACK_SECRET")
+
+
 def url_of(merchant_id: int) -> str:
     """The URL of a merchant's page."""
     return f"{MERCHANTS}/{merchant_id}"
@@ -215,14 +231,40 @@ def show_secrets(
     request: ConsoleRequest,
     merchant: Merchant,
     title: str,
-    secrets: list[tuple[str, str]],
+    secrets: Sequence[NewValue],
     app_key: str | None = None,
     back: str = "",
 ) -> Response:
-    """New secrets, this once. `app_key` is their key if it is not the first, `back` where to go on."""
-    values: dict[str, Any] = {"merchant": merchant, "title": title, "secrets": secrets}
-    values |= {"app_key": app_key or merchant.app_key, "back": url_of(merchant.merchant_id) + back}
-    return request.page("console/merchant_secrets.html", active="merchants", **values)
+    """What a merchant's developers need, with new secrets this once.
+
+    `app_key` is their key if it is not the first, `back` where to go on.
+    """
+    url, is_sandbox = request.context.public_url, request.context.settings.sandbox
+    shown = [
+        NewValue(N_("Base URL"), "URL", url),
+        NewValue(N_("App key"), "APP_KEY", app_key or merchant.app_key),
+        *secrets,
+    ]
+    if merchant.sign_method != HMAC:
+        shown.append(NewValue(N_("Signature"), "SIGN_METHOD", merchant.sign_method))
+    return request.page(
+        "console/merchant_secrets.html",
+        active="merchants",
+        merchant=merchant,
+        title=title,
+        values=shown,
+        docs_url=url + (f"{documentation.PATH}/" if documentation.PACKED.exists() else reference.PAGE_PATH),
+        lines=write_environment(merchant.name, shown, is_sandbox=is_sandbox),
+        file_name=f"merchant-{merchant.merchant_id}.env",
+        back=url_of(merchant.merchant_id) + back,
+    )
+
+
+def write_environment(name: str, values: Sequence[NewValue], *, is_sandbox: bool) -> str:
+    """The lines with which the clients' quick starts begin. Pure."""
+    mode = "sandbox" if is_sandbox else "live"
+    lines = [f"MERCHANT_WALLET_{one.variable}={one.value}" for one in values]
+    return "\n".join([f"# {name}, {mode}", *lines, ""])
 
 
 async def _judge_name(request: ConsoleRequest, conn: Connection, name: str) -> str:

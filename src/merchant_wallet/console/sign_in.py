@@ -51,11 +51,13 @@ from merchant_wallet.web.languages import N_, translate
 
 CODE: Final = f"{SIGN_IN}/code"
 ENROL: Final = f"{SIGN_IN}/enrol"
+ACCOUNT: Final = "/console/account"
 ISSUER: Final = "Merchant Wallet"
 _MAX_NAME: Final = 200
 _MAX_AGENT: Final = 200
 
 _WRONG: Final = N_("Name or password is wrong.")
+_CODES_SHOWN: Final = N_("Your recovery codes were shown once. If you did not keep them, make new ones here.")
 _WRONG_CODE: Final = N_("That code is not right, or it was used before.")
 _ENDED: Final = {
     ENDED: N_("Your session has ended. Sign in again to go on."),
@@ -212,6 +214,8 @@ async def show_enrolment(request: Request, context: PageContext) -> Response:
 
 async def submit_enrolment(request: Request, context: PageContext) -> Response:
     """Judge the first code. If it is right, the user is signed in and sees the recovery codes once."""
+    if shown_before := await _redirect_reloaded(request, context):
+        return shown_before
     form = await read_own_form(request, context)
     back = read_return_path(form.text("back"))
     async with context.take_for(request) as conn:
@@ -236,6 +240,23 @@ async def submit_enrolment(request: Request, context: PageContext) -> Response:
             return restart(request, context)
     response = _show_codes(request, context, who, back, outcome.recovery_codes, failed)
     start_session(response, token, context)
+    return response
+
+
+async def _redirect_reloaded(request: Request, context: PageContext) -> Response | None:
+    """The answer to somebody who loads the page of the recovery codes again, so that the browser sends the
+    first code again: that person is signed in.
+    """
+    token = request.cookies.get(COOKIE, "")
+    async with context.take_for(request) as conn:
+        if not token or await read_pending(request, context, conn) is not None:
+            return None
+        session = await sessions.read_session(conn, token, context.clock())
+    if session is None:
+        return None
+    response = context.responses.redirect(ACCOUNT)
+    said = flash.FlashMessage(flash.WARN, _CODES_SHOWN)
+    flash.write(response, said, context.keyring.derive(flash.KEY), token, context.responses.secure)
     return response
 
 
