@@ -3,6 +3,7 @@
 import io
 from pathlib import Path
 
+import msgspec
 import pytest
 from PIL import Image
 from tests.crash.shop import run
@@ -118,3 +119,21 @@ def test_the_fonts_have_their_licence_beside_them_and_are_small() -> None:
     fonts = Path(documents.__file__).with_name("fonts")
     assert "SIL OPEN FONT LICENSE" in (fonts / "OFL.txt").read_text(encoding="utf-8")
     assert sum([path.stat().st_size for path in fonts.glob("*.ttf")]) < 7_000_000
+
+
+def test_every_page_of_a_sandbox_says_so_in_both_languages() -> None:
+    rows = tuple([(f"o-{number}", "10.00") for number in range(120)])
+    for language, mark in ((Language.EN, "No real money moves here"), (Language.ZH, "此处没有真实资金")):
+        long = write(Table("Orders", COLUMNS, rows), language=language)
+        marked = read(msgspec.structs.replace(long, is_sandbox=True))
+        assert len(marked) > 2
+        assert all(mark in page for page in marked)
+        assert not any(mark in page for page in read(long))
+
+
+def test_a_short_table_is_on_one_page_with_its_title() -> None:
+    table = Table("The title", COLUMNS, (("o-1", "10.00"), ("o-2", "20.00")))
+    for lines in range(18, 26):
+        pages = read(write(*[Text("line")] * lines, table))
+        (page,) = [page for page in pages if "The title" in page]
+        assert "o-2" in page, lines

@@ -382,6 +382,8 @@ def invoice(
     """
 
     async def act(session: Session) -> bytes:
+        from msgspec.structs import replace
+
         from merchant_wallet.cli.finance_output import read_language
         from merchant_wallet.reporting.finance import invoices
         from merchant_wallet.web.finance_documents import make_invoice
@@ -392,7 +394,8 @@ def invoice(
             raise Failure(
                 f"There is no invoice {number[:20]}: `merchant-wallet finance invoices` lists them."
             )
-        return build_pdf(make_invoice(found, read_language(language), found.issued_ms))
+        document = make_invoice(found, read_language(language), found.issued_ms)
+        return build_pdf(replace(document, is_sandbox=session.settings.sandbox))
 
     write_file(output, run(data, act), as_json)
 

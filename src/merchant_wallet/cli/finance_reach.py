@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 async def make_statement_pdf(session: Session, merchant: str, period: "Period", language: str) -> bytes:
     """A merchant's statement. Raises Failure."""
+    from msgspec.structs import replace
+
     from merchant_wallet.base.clock import now_ms
     from merchant_wallet.book.archive.files import ArchiveFolder
     from merchant_wallet.reporting.finance.accounting_rows import read_movements
@@ -37,7 +39,8 @@ async def make_statement_pdf(session: Session, merchant: str, period: "Period", 
                 break
     listed = None if len(movements) > MAX_MOVEMENTS else movements
     issuer = session.settings.invoice_issuer
-    return build_pdf(make_statement(report, found.name, listed, read_language(language), issuer, now_ms()))
+    document = make_statement(report, found.name, listed, read_language(language), issuer, now_ms())
+    return build_pdf(replace(document, is_sandbox=session.settings.sandbox))
 
 
 async def export_rows(

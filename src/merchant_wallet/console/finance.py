@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, Final
 
+import msgspec
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
@@ -316,6 +317,7 @@ def _check_complete(request: ConsoleRequest) -> None:
 
 def send_pdf(request: ConsoleRequest, document: Document, name: str) -> Response:
     """A document as a download."""
+    document = msgspec.structs.replace(document, is_sandbox=request.context.settings.sandbox)
     try:
         return PdfDownload(request.operator.operator_id, document, name, request.context.responses.headers())
     except DocumentTooLong as refused:

@@ -45,11 +45,11 @@ class Statement(NamedTuple):
 
 
 class Dress(TypedDict):
-    """A merchant's logo and colour, as a document takes them, and what stands at the bottom of its pages."""
+    """A merchant's logo and colour, as a document takes them, and whether its pages are a sandbox's."""
 
     logo: bytes | None
     accent: str
-    footer: str
+    is_sandbox: bool
 
 
 def write_statement(
@@ -89,12 +89,11 @@ def write_statement(
     )
 
 
-async def find_dress(home: AsyncConnection[Any], brand: Brand, say: Translate, *, sandbox: bool) -> Dress:
+async def find_dress(home: AsyncConnection[Any], brand: Brand, *, sandbox: bool) -> Dress:
     """The merchant's logo and colour, for white paper. In a sandbox each page says that it is one."""
     logo = None if brand.brand_logo is None else await read_logo(home, brand.brand_logo)
     accent = ACCENT if brand.brand_colour is None else make_light(brand.brand_colour)["accent"]
-    footer = f"{say(N_('Sandbox'))} · {say(N_('No real money moves here'))}" if sandbox else ""
-    return {"logo": logo, "accent": accent, "footer": footer}
+    return {"logo": logo, "accent": accent, "is_sandbox": sandbox}
 
 
 def write_receipt(

@@ -77,7 +77,7 @@ async def _download(http: Request, context: PageContext, found: Receipt) -> Resp
     language = context.client(http).language
     say = partial(translate, language)
     async with context.take_for(http) as home:
-        dress = await documents.find_dress(home, found.brand, say, sandbox=context.settings.sandbox)
+        dress = await documents.find_dress(home, found.brand, sandbox=context.settings.sandbox)
     document = documents.write_receipt(found.line, found.brand, say, language, context.clock(), dress)
     whose = (found.link.merchant_id, found.link.user_id)
     return PdfDownload(whose, document, f"receipt-{found.line.entry_id}", context.responses.headers())

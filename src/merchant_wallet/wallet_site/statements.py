@@ -41,9 +41,8 @@ async def download_statement(request: WalletRequest, conn: Connection) -> Respon
         raise HTTPException(404)
     try:
         statement = await read_statement(request, conn, month)
-        dress = await documents.find_dress(
-            request.home, request.brand, request.translate, sandbox=request.context.settings.sandbox
-        )
+        sandbox = request.context.settings.sandbox
+        dress = await documents.find_dress(request.home, request.brand, sandbox=sandbox)
         document = documents.write_statement(
             statement, request.wallet, request.translate, request.client.language, request.at_ms, dress
         )

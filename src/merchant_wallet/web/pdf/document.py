@@ -13,7 +13,8 @@ MAX_ROWS: Final = 2000
 MAX_CHARACTERS: Final = 300
 """A longer cell is cut."""
 MAX_LOGO_BYTES: Final = 512 * 1024
-ACCENT: Final = "#2f5bd8"
+ACCENT: Final = "#0b5f5f"
+"""The platform's colour, as its pages have it in the light theme."""
 TOO_LONG: Final = N_("This is too long for a PDF. Choose a shorter period, or take the CSV file.")
 
 
@@ -70,7 +71,8 @@ class Document(msgspec.Struct, frozen=True):
 
     `issuer` stands above the title, with `logo` (PNG or JPEG) if there is one. `footer` stands at the bottom
     of each page, beside the page's number. `made_ms` is when it was made, for the file's properties.
-    `accent` is the colour of lines and sums, as `#rrggbb`.
+    `accent` is the colour of lines and sums, as `#rrggbb`. With `is_sandbox` each page says that it is about
+    no real money.
     """
 
     title: str
@@ -82,6 +84,7 @@ class Document(msgspec.Struct, frozen=True):
     footer: str = ""
     logo: bytes | None = None
     accent: str = ACCENT
+    is_sandbox: bool = False
 
     @property
     def row_count(self) -> int:

@@ -20,7 +20,7 @@ from reportlab.lib.utils import ImageReader
 from reportlab.pdfbase import pdfmetrics
 from reportlab.pdfbase.ttfonts import TTFont
 from reportlab.pdfgen.canvas import Canvas
-from reportlab.platypus import Flowable, Image, LongTable, SimpleDocTemplate, Spacer
+from reportlab.platypus import CondPageBreak, Flowable, Image, LongTable, SimpleDocTemplate, Spacer
 
 from merchant_wallet.web.languages import N_, translate
 from merchant_wallet.web.pdf.document import MAX_CHARACTERS, Document, Facts, Figure, Part, Table, Text
@@ -38,8 +38,16 @@ LINE: Final = HexColor("#d9dde5")
 SIZE: Final = 8.5
 LEADING: Final = 12.0
 GAP: Final = 6.0
+TITLE_HEIGHT: Final = 20.0
+ROW_HEIGHT: Final = LEADING + 6.0
+MIN_ROWS: Final = 3
+MAX_UNDIVIDED: Final = 15
+"""A table with more rows may go on on the next page."""
 LOGO_MM: Final = 14
 PAGE_OF: Final = N_("Page {number} of {count}")
+SANDBOX: Final = N_("Sandbox")
+NO_MONEY: Final = N_("No real money moves here")
+WARNING: Final = HexColor("#7d4b00")
 
 
 @cache
@@ -78,7 +86,7 @@ def lay_out(document: Document) -> bytes:
 
 
 class _NumberedCanvas(Canvas):
-    """Writes the footer when the number of pages is known."""
+    """Writes the footer when the number of pages is known, and the mark of a sandbox."""
 
     def __init__(self, document: Document, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -100,8 +108,26 @@ class _NumberedCanvas(Canvas):
         for number, page in enumerate(self._pages, 1):
             self.__dict__.update(page)
             self._draw_footer(number, len(self._pages))
+            if self._document.is_sandbox:
+                self._draw_sandbox_mark()
             super().showPage()
         super().save()
+
+    def _draw_sandbox_mark(self) -> None:
+        language = self._document.language
+        mark = translate(language, SANDBOX)
+        self.saveState()
+        self.setFillColor(WARNING)
+        self.setFont(BOLD, 8)
+        said = f"{mark} \u00b7 {translate(language, NO_MONEY)}"
+        self.drawCentredString(A4[0] / 2, A4[1] - 10 * mm, said)
+        # Across the page, so that a copy of a part of it shows it, too.
+        self.setFillAlpha(0.07)
+        self.setFont(BOLD, 96)
+        self.translate(A4[0] / 2, A4[1] / 2)
+        self.rotate(50)
+        self.drawCentredString(0, -32, mark)
+        self.restoreState()
 
     def _draw_footer(self, number: int, count: int) -> None:
         self.setStrokeColor(LINE)
@@ -142,13 +168,21 @@ def _make_part(part: Part, accent: str) -> list[Flowable]:
                 _Lines(part.value, BOLD, 24, HexColor(accent)),
             ]
         case Facts():
-            return [*_make_title(part.title), _make_facts(part)]
+            return [_break_before(len(part.rows)), *_make_title(part.title), _make_facts(part)]
         case Table():
-            return [*_make_title(part.title), _make_table(part, accent)]
+            return [_break_before(len(part.rows)), *_make_title(part.title), _make_table(part, accent)]
 
 
 def _make_title(title: str) -> list[Flowable]:
-    return [_Lines(title, BOLD, 11, INK, keep=True), Spacer(1, 4)] if title else []
+    return [_Lines(title, BOLD, 11, INK), Spacer(1, 4)] if title else []
+
+
+def _break_before(rows: int) -> CondPageBreak:
+    """A new page if what is left of this one is too little for a title, a head and the first rows. A short
+    table is not divided.
+    """
+    together = rows if rows <= MAX_UNDIVIDED else MIN_ROWS
+    return CondPageBreak(TITLE_HEIGHT + ROW_HEIGHT * (together + 1))
 
 
 def _make_facts(facts: Facts) -> LongTable:
@@ -206,14 +240,13 @@ def _wrap_cell(text: str, font: str, width: float) -> str:
 class _Lines(Flowable):
     """Wrapped lines of plain text, which are not divided between pages."""
 
-    def __init__(self, text: str, font: str, size: float, colour: Any, *, keep: bool = False) -> None:
+    def __init__(self, text: str, font: str, size: float, colour: Any) -> None:
         super().__init__()
         self._text = text
         self._font = font
         self._size = size
         self._colour = colour
         self._lines: list[str] = []
-        self.keepWithNext = keep
 
     def wrap(self, aW: float, aH: float) -> tuple[float, float]:
         """The space that is needed."""
