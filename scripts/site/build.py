@@ -38,6 +38,10 @@ UNUSED: Final = ("*.map", "404.html", "sitemap.xml.gz", "assets/javascripts/lunr
 LUNR: Final = ("lunr.stemmer.support.min.js", "lunr.zh.min.js", "lunr.multi.min.js")
 _API_TITLES: Final = {"en": "API explorer", "zh": "API 调试页"}
 _SITE_NAMES: Final = {"en": "merchant-wallet", "zh": "merchant-wallet"}
+_DESCRIPTIONS: Final = {
+    "en": "How a merchant's system calls the wallet service: operations, signatures, callbacks and codes.",
+    "zh": "商户系统如何对接钱包服务：接口、签名、回调与返回码。",
+}
 _INTROS: Final = {
     "en": "What integrators and operators notice, newest first. Follow it as a feed: "
     "[changelog.atom](../changelog.atom). What may change and what may not is in [versions](versioning.md).",
@@ -165,6 +169,7 @@ def _run(language: Language, sources: Path, target: Path) -> None:
         docs_dir=str(sources),
         site_dir=str(target),
         site_name=_SITE_NAMES[language],
+        site_description=_DESCRIPTIONS[language],
         nav=make_navigation(language),
         plugins=[{"search": search}],
         strict=True,

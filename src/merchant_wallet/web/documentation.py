@@ -56,8 +56,8 @@ _TYPES: Final = {
 _FOR_GOOD: Final = re.compile(r"assets/inline/|\.[0-9a-f]{8}\.min\.(?:js|css)$")
 _MISSING: Final = (
     '<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
-    "<title>404</title><h1>404</h1><p>There is no such page. 没有这个页面。</p>"
-    f'<p><a href="{PATH}/">Documentation</a> · <a href="{PATH}/zh/">文档</a></p></html>'
+    '<title>404</title><main><h1>404</h1><p>There is no such page. <span lang="zh">没有这个页面。</span></p>'
+    f'<p><a href="{PATH}/">Documentation</a> · <a lang="zh" href="{PATH}/zh/">文档</a></p></main></html>'
 )
 _LOCAL_HEADER: Final = 30
 _GZIP_HEAD: Final = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x02\xff"
