@@ -231,7 +231,7 @@ def say_fact(
     if str(value) in _VALUES.get(name, ()):
         return translate(_VALUES[name][str(value)])
     if name == "amount" and "asset" in facts:
-        return translate(N_("{count} of its smallest units"), count=value)
+        return translate(N_("{count} smallest units"), count=value)
     if name in _ACTORS:
         return "; ".join(say_actor(one, translate) for one in str(value).split("; "))
     if isinstance(value, int):
