@@ -106,5 +106,5 @@ def test_on_a_narrow_desk_the_whole_menu_is_seen_and_a_merchants_tabs_do_not_scr
         )
         assert sizes == [0, 0], name
     page.goto(QUEUE)
-    name = page.get_by_role("link", name="INV-2026-0819")
-    assert name.bounding_box()["height"] < 30  # type: ignore[index]  # it is visible, so it has a box
+    order = page.get_by_role("link", name="INV-2026-0819")
+    assert order.bounding_box()["height"] < 30  # type: ignore[index]  # it is visible, so it has a box
