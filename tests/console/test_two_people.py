@@ -374,4 +374,4 @@ def test_in_chinese_the_pages_say_the_same(platform: Platform, shop: Shop, peopl
     assert "等待第二人" in read_text(ann.page(PROPOSALS))
     assert "谁可决定" in read_text(ann.page(url))
     own = accept(ann, url)
-    assert "须由另一人接受" in read_text(own.text) or "另一人" in read_text(own.text)
+    assert "须由另一人批准" in read_text(own.text) or "另一人" in read_text(own.text)

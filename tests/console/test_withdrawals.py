@@ -173,7 +173,7 @@ def test_a_second_approval_by_the_same_person_is_refused_before_it_is_asked_abou
     large, small = till.order("500"), till.order("60")
     ann = people.signed_in("operator")
     told = decide(ann, "approve", large, small)
-    assert "1 of 2 went through First of two approvals given: 1" in told
+    assert "1 of 2 went through Approved by you, waiting for another person: 1" in told
     asked = ann.follow(ann.post(f"{QUEUE}/approve", {"order": str(large)}))
     again = ann.follow(asked)
     assert "You can approve none of them now." in read_text(again.text)
