@@ -231,7 +231,7 @@ def make_invoice(invoice: Invoice, language: Language, made_ms: int) -> Document
     )
     paid = _("The fees were charged with each operation, so nothing is to be paid.")
     parts: list[Part] = [
-        *[Text(text) for text in lines[1:]],
+        *([Text("\n".join(lines[1:]))] if lines[1:] else []),
         Facts("", facts),
         *figures,
         Table(_("Fees"), columns, (*rows, *totals), totals=len(totals)),
