@@ -25,6 +25,7 @@ import psycopg
 import pytest
 
 from merchant_wallet.base import db
+from merchant_wallet.base.session_settings import SETTINGS
 
 Result = TypeVar("Result")
 Work = Coroutine[Any, Any, object]
@@ -32,6 +33,7 @@ IsDue = Callable[[str, str], bool]
 """Asked at each point, in order: `before` or `after`, and the step. True where it ends or freezes."""
 
 
+_SESSION_BEGINS: Final = f"set {next(iter(SETTINGS))} = ".encode()
 _READS: Final = re.compile(
     r"\s*(?:set |create temp |select (?!.*(?:add_|allocate|pg_create_|pg_drop_|pg_terminate_)))", re.DOTALL
 )
@@ -269,7 +271,7 @@ def _steps_are_watched() -> Iterator[None]:
         if program is None:
             return await execute(self, query, *arguments, **options)
         program.own(self.connection)
-        if query == db.SESSION:
+        if isinstance(query, bytes) and query.startswith(_SESSION_BEGINS):
             # Opening a connection is no step. The dead open none.
             program.require_life()
             return await execute(self, query, *arguments, **options)

@@ -26,7 +26,8 @@ COUNTING = frozenset(
 )
 """The placeholders of numbers of things. A number that is a name, such as `{number}`, is not among them."""
 NAMES_NOTHING = re.compile(
-    r"\{(count|hours)\} (min|h|d|ms|compared|chosen|accepted|failed|refused|for you|more|a (second|day)|since)\b"
+    r"\{(count|hours)\} (min|h|d|ms|compared|chosen|accepted|failed|refused|for you|more|since)\b"
+    r"|\{count\} a (second|day)\b"
     r"|[:,] \{count\}\.?$|\{\w+\} of \{count\}|^the newest \{count\}$|^The last \{count\}\."
     r"|At most \{most\}\."
 )

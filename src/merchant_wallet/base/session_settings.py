@@ -7,7 +7,7 @@ Rules:
 - Settings that change no answer (costs, memory, logs) stay as the administrator has chosen them. So does
   `default_transaction_read_only`: providers set it when a disk is nearly full. Then nothing may be written.
 
-Decision 0144 has the reasons.
+Decision 0143 has the reasons.
 """
 
 from typing import Final

@@ -14,12 +14,11 @@ Described = Sequence[Mapping[str, Any]]
 
 async def find_lookalikes(session: Session, new: "Iterable[NewAddress]") -> "dict[NewAddress, Described]":
     """What each of these addresses looks like, for output. Those that look like nothing are missing."""
-    from merchant_wallet.cli.finance_reach import reach
     from merchant_wallet.reporting import lookalikes
 
     if not (wanted := list(new)):
         return {}
-    async with reach(session) as cells:
+    async with session.reach() as cells:
         found = await lookalikes.find_lookalikes(session.conn, cells, wanted, None)
     return {
         one: [

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Find and move money that came in the wrong form.", no_args_is_help=True)
 
-COLUMNS: Final = (
+COLUMNS: Final = terminal.Table(
     "rescueNo",
     "chainType",
     "address",
@@ -32,8 +32,9 @@ COLUMNS: Final = (
     "step",
     "txHash",
     "why",
+    spare=("arrived", "txHash", "token"),
 )
-SEEN_COLUMNS: Final = ("chainType", "state", "sentence")
+SEEN_COLUMNS: Final = terminal.Table("chainType", "state", "sentence")
 NOWHERE: Final = (
     "No chain of the settings has it. An EVM address is the same on every EVM chain, with the same key: "
     "whoever has the seed can move what lies there. A TRON address has another key. Ask the sender for the "

@@ -35,7 +35,7 @@ class SweepMovedOn(Exception):
 
 
 class Sweep(msgspec.Struct, frozen=True, gc=False):
-    """An open sweep (see migrations 0008, 0078 and 0088).
+    """An open sweep (see migrations 0008, 0078 and 0087).
 
     `rescue` is what it moves instead of the token, if it carries a rescue out: then `amount_units` is 0.
     `is_begun`: workers go on with it. `budget_left` is what it may
