@@ -84,7 +84,8 @@ def _watch(act: Callable[[], int], folder: Path, awaited: set[signal.Signals]) -
         with suppress(OSError):
             os.write(1, b"  \xc2\xb7 stopping the service and removing its folder\n")
         _end_children()
-    shutil.rmtree(folder, ignore_errors=True)
+    if folder.exists():
+        shutil.rmtree(folder)
     return status
 
 
