@@ -145,6 +145,7 @@ RUN_BY: Final[Mapping[str, tuple[Side, ...]]] = {
     "custody/cold/counting.sql": WORKER,
     "custody/cold/transfers.sql": BOTH,
     "custody/cold/wallets.sql": BOTH,
+    "custody/rescues/rescues.sql": BOTH,
     "custody/sweeps/sweeps.sql": WORKER,
     "book/nonce_partitions.sql": BOTH,
     "withdrawals/freezes.sql": WORKER,
@@ -173,6 +174,7 @@ NOT_RUN: Final[Mapping[Side, Mapping[str, str]]] = {
         "custody/cold/transfers.sql": """
             claim unclaim take_free_nonce take_next_nonce reserve release end_reservation read_signed
             set_unsigned end_transfer mark_for_cancel cancel_nonce find_cancellation mark_cancelled""",
+        "custody/rescues/rescues.sql": "open_sweep note_obstacle fail_unopened",
         "custody/records.sql": """
             read_watched find_first_block read_cursor move_cursor insert_addresses list_open_movements
             insert_movements explain_movements insert_result insert_remainders list_remainders
@@ -198,6 +200,7 @@ NOT_RUN: Final[Mapping[Side, Mapping[str, str]]] = {
         "book/book.sql": "insert_sub_users insert_wallet_addresses insert_withdrawals",
         "callbacks/outbox.sql": "pause_merchant resume_merchant",
         "custody/cold/transfers.sql": "open_transfer",
+        "custody/rescues/rescues.sql": "add_rescue",
         "custody/cold/wallets.sql": "retire register restore set_limits",
         "custody/treasury.sql": "record_treasury",
         "notifications/contacts.sql": """
