@@ -19,7 +19,9 @@ from merchant_wallet.cli.session import Session, run
 if TYPE_CHECKING:
     from merchant_wallet.custody.rescues.store import KeyOwner, RescueShown
 
-app = typer.Typer(help="Find and move money that came in the wrong form.", no_args_is_help=True)
+app = typer.Typer(
+    help="Find other tokens and coins at deposit addresses, and move them to the owner.", no_args_is_help=True
+)
 
 COLUMNS: Final = terminal.Table(
     "rescueNo",
