@@ -241,7 +241,8 @@ def run_command(tmp_path: Path, setup: str, **variables: str) -> subprocess.Comp
     clone = tmp_path / "merchant wallet"
     shutil.copytree(ROOT / "tests/tools", clone / "tests/tools", ignore=shutil.ignore_patterns("__pycache__"))
     (clone / "scripts").mkdir()
-    shutil.copy(ROOT / "scripts/test_tools", clone / "scripts")
+    for name in ("test_tools", "certificates"):
+        shutil.copy(ROOT / "scripts" / name, clone / "scripts")
     write(clone / "scripts/setup", f'[ "$1" != --python ] || {{ echo "{sys.executable}"; exit; }}\n{setup}')
     path = tmp_path / "path"
     write(path / "apt-get", "echo E: no such package; exit 100")
