@@ -258,7 +258,7 @@ class Connection(IgnoresUpgrades, asyncio.Protocol):
         # Nearly every request passes here without a call of check_framing.
         if version != "1.1" or host_count != 1 or codings:
             check_framing(version, host_count, codings)
-        if self._asks_first and not self._answering:
+        if self._asks_first and not self._answering and self._url.startswith(_PATH_PREFIX):
             self._ask_for_body()
 
     def _ask_for_body(self) -> None:

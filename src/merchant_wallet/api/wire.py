@@ -266,12 +266,20 @@ def _unescape(raw: bytes) -> str:
     return raw.decode()
 
 
+def _find_repeated(pairs: list[tuple[str, Any]]) -> str:
+    seen: set[str] = set()
+    for name, _ in pairs:
+        if name in seen:
+            return name
+        seen.add(name)
+    raise AssertionError("no name stands twice")
+
+
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     unique = dict(pairs)
     if len(unique) != len(pairs):
-        names = [name for name, _ in pairs]
-        name = next(name for at, name in enumerate(names) if name in names[:at])
         # Only what can be the name of a field is repeated in the answer.
+        name = _find_repeated(pairs)
         which = f"the field {name}" if _match_name(name) else "a field"
         refuse(BODY_MALFORMED, f"the body names {which} twice")
     return unique
