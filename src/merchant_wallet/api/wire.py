@@ -278,10 +278,11 @@ def _find_repeated(pairs: list[tuple[str, Any]]) -> str:
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     unique = dict(pairs)
     if len(unique) != len(pairs):
-        # Only what can be the name of a field is repeated in the answer.
         name = _find_repeated(pairs)
-        which = f"the field {name}" if _match_name(name) else "a field"
-        refuse(BODY_MALFORMED, f"the body names {which} twice")
+        # Only what can be the name of a field is repeated in the answer.
+        if _match_name(name):
+            refuse(BODY_MALFORMED, f"the body names the field {name} twice")
+        refuse(BODY_MALFORMED, "the body names a field twice")
     return unique
 
 
