@@ -2660,6 +2660,8 @@ CREATE UNIQUE INDEX sweep_newest ON public.sweep USING btree (sweep_id);
 
 CREATE UNIQUE INDEX sweep_open ON public.sweep USING btree (chain, address) WHERE (ended_ms IS NULL);
 
+CREATE INDEX sweep_rescue ON public.sweep USING btree (rescue_no, sweep_id) WHERE (rescue_no IS NOT NULL);
+
 CREATE UNIQUE INDEX sweep_rescue_once ON public.sweep USING btree (rescue_no) WHERE ((rescue_no IS NOT NULL) AND (continues IS NULL));
 
 CREATE INDEX sweep_under_way ON public.sweep USING btree (chain, sweep_id) WHERE (ended_ms IS NULL);

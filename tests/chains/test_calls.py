@@ -16,6 +16,7 @@ from merchant_wallet.chains.evm.chain import EvmChain
 from merchant_wallet.chains.evm.mined import LOOK_AGAIN
 from merchant_wallet.chains.protocol import (
     Blocked,
+    ChainAway,
     ChainDisagrees,
     FinalRecord,
     Payout,
@@ -199,3 +200,29 @@ def test_a_block_that_was_read_is_read_again_only_when_nodes_disagree(tron: Tron
             assert count() == before + 2
 
     tron.play(steps())
+
+
+def test_a_block_that_was_seen_and_then_replaced_is_not_read_as_final(evm: EvmScene) -> None:
+    """Its deposits would be missed, or credited without being there."""
+    clock = Clock()
+
+    async def story() -> None:
+        async with NodeProxy(evm.node.url) as proxy:
+            chain = open_evm_chain(evm, proxy, clock)
+            kept = evm.node.take_snapshot()
+            evm.node.mine()
+            number = evm.node.height()
+            seen = await chain.block(number)
+            evm.node.revert(kept)
+            receipt = evm.token.give(evm_scene.RECIPIENT, 7)
+            assert int(receipt["blockNumber"], 16) == number
+            evm.node.mine(2)
+            final = await chain.final()
+            assert (final.number, final.hash == (seen and seen.hash)) == (number, False)
+            with pytest.raises(ChainAway, match="is not the one that it calls final"):
+                await chain.transfers(number, number)
+            clock.now_s += RECENT_S + 1
+            assert [each.amount_units for each in await chain.transfers(number, number)] == [7]
+            await chain.close()
+
+    asyncio.run(story())

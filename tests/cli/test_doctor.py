@@ -24,6 +24,7 @@ ALL = [
     "database",
     "tls",
     "texts",
+    "session settings",
     "durability",
     "standbys",
     "migrations",

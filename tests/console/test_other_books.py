@@ -27,7 +27,7 @@ __all__ = ["watched_query"]
 OPEN_TO_MERCHANTS = [page for page in PAGES if "merchant" in ROWS[name(page)].split()]
 NOT_TRIED = ("sign-out", "account/", "/secrets/", "/keys")
 """Forms about the person itself, and about keys of the own merchant: no id of others is in them."""
-NOTICE = re.compile(r"req_[0-9a-f_]+")
+NOTICE = re.compile(r"req_[0-9a-f_]+|\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC")
 
 
 class OtherBook:

@@ -53,7 +53,7 @@ SETTINGS: Final = {
 def set_all(schema: str | None, server_version: int) -> str:
     """The statements that begin a session with `schema` alone visible. None leaves the search path as it is.
 
-    `schema` is a name that needs no quotes.
+    `schema` is a name without quotes in it.
     """
     settings = dict(SETTINGS)
     if server_version >= TRANSACTION_TIMEOUT_SINCE:
@@ -69,5 +69,7 @@ def is_replaced(name: str) -> bool:
 
 
 def _quote(name: str, value: str) -> str:
-    # Lists of names are not one quoted text.
-    return value if name in ("datestyle", "search_path") else f"'{value}'"
+    # Of lists each part may be quoted, and a schema's name may be a word of SQL.
+    if name == "search_path":
+        return f'"{value}"'
+    return value if name == "datestyle" else f"'{value}'"

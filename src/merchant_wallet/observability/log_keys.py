@@ -24,6 +24,7 @@ ABOUT: Final = {
     "tx_hash": "the chain's transaction",
     "event_id": "the callback",
     "sweep_id": "the sweep",
+    "rescue_no": "the rescue",
     "entry_id": "the journal's entry",
     "trace_id": "the trace, if there are traces",
     "logger": "the library that wrote the line",

@@ -75,6 +75,7 @@ ONE: Final[Mapping[str, One]] = {
     "Looks like {ends}, paid {count} times, but is another": One(
         "count", "Looks like {ends}, paid once, but is another"
     ),
+    "{count} smallest units": One("count", "{count} smallest unit"),
     "{count} callbacks are parked": One("count", "{count} callback is parked"),
     "{count} sign-ins failed within a day: {subject}": One(
         "count", "{count} sign-in failed within a day: {subject}"

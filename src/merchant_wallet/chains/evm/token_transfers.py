@@ -96,7 +96,8 @@ class NodeReads:
 
     async def final_range(self, first: int, last: int) -> ReadRange | None:
         """The transfers of a range. None if the node has not reached it."""
-        if (await recent_final_block(self._node, self._rules)).number < last:
+        # Who asks may know a newer block than this node has shown lately.
+        if (await recent_final_block(self._node, self._rules)).number < last > (await self.final()).number:
             return None
         return self._find_kept(first, last) or await self._read_blocks(first, last)
 
@@ -104,7 +105,7 @@ class NodeReads:
         """The transfers of a range that may not be final yet."""
         if (kept := self._find_kept(first, last)) is not None:
             return kept
-        if (await recent_head_block(self._node)).number < last:
+        if (await recent_head_block(self._node)).number < last > (await self.head()).number:
             raise NodeRefused(self._node.name, 0, f"has no block {last} yet")
         return await self._read_blocks(first, last)
 
@@ -127,6 +128,9 @@ class NodeReads:
         pages = await ask_together(self._transfers_in, blocks, max_concurrent=_MAX_CONCURRENT)
         for block in blocks:
             self._ancestry.add(block.header)
+        # A block that was shown before it was final may have been replaced since.
+        if self._ancestry.find_hash(last) not in (None, blocks[-1].header.hash):
+            raise NodeFailed(self._node.name, f"block {last} is not the one that it calls final")
         return ReadRange(blocks[-1].header.hash, [transfer for page in pages for transfer in page])
 
     async def _read_headers(self, first: int, last: int) -> list[EvmBlock]:

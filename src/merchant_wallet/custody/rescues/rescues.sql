@@ -13,18 +13,21 @@ select count(*),
   from rescue where chain = %(chain)s::text and address = %(address)s::bytea;
 
 -- name: find_account
--- Whose an address is, and the account of that merchant's keys. It is one of the merchant's own if a chain is named.
-select i.merchant_id, p.account_no, m.chain::text
+-- Whose an address is, and the account of that merchant's keys.
+select i.merchant_id, p.account_no
   from issued_address i
   left join xpub_pool p on p.merchant_id = i.merchant_id
-  left join merchant_address m on m.merchant_id = i.merchant_id and m.address = i.address
  where i.address = %(address)s::bytea;
 
 -- name: find_owner
--- The sub-user of an address, in the cell of its merchant.
-select s.user_id, s.ext_user_id, s.address_index, s.evm_address = %(address)s::bytea
+-- What an address of a merchant was issued for, in the merchant's cell: a sub-user, or the merchant itself.
+select s.ext_user_id, 0 as branch, s.address_index, s.evm_address = %(address)s::bytea as is_evm
   from wallet_address w join sub_user s on s.merchant_id = w.merchant_id and s.user_id = w.user_id
- where w.merchant_id = %(merchant_id)s::bigint and w.address = %(address)s::bytea;
+ where w.merchant_id = %(merchant_id)s::bigint and w.address = %(address)s::bytea
+union all
+select null, 1, 0, m.chain = %(evm)s::text
+  from merchant_address m
+ where m.merchant_id = %(merchant_id)s::bigint and m.address = %(address)s::bytea;
 
 -- name: add_rescue
 -- What two people decided, before anything is signed.

@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 from psycopg import AsyncConnection
 
+from merchant_wallet.base.chains import EVM
 from merchant_wallet.base.db import Queries
 from merchant_wallet.chains.signer import Source
 from merchant_wallet.custody.sweeps.plan import Terms
@@ -29,21 +30,21 @@ Connection = AsyncConnection[Any]
 
 
 class KeyAccount(NamedTuple):
-    """Whose an address is. `account_no` is None if the merchant has no account of the seed.
-
-    `own_chain` is set if it is the merchant's own address: the family whose keys it has, by the key's name.
-    """
+    """Whose an address is. `account_no` is None if the merchant has no account of the seed."""
 
     merchant_id: int
     account_no: int | None
-    own_chain: str | None
 
 
 class KeyOwner(NamedTuple):
-    """The sub-user of an address. `is_evm`: it was issued for the EVM chains, otherwise for TRON."""
+    """What an address was issued for. Without `ext_user_id` it is the merchant's own.
 
-    user_id: int
-    ext_user_id: str
+    `branch` and `address_index` are the end of its key's path. `is_evm`: it was issued for the EVM chains,
+    otherwise for TRON.
+    """
+
+    ext_user_id: str | None
+    branch: int
     address_index: int
     is_evm: bool
 
@@ -119,8 +120,8 @@ async def find_account(home: Connection, address: bytes) -> KeyAccount | None:
 
 
 async def find_owner(cell: Connection, merchant_id: int, address: bytes) -> KeyOwner | None:
-    """The sub-user of an address of a merchant. None if there is none."""
-    rows = await _fetch(cell, "find_owner", merchant_id=merchant_id, address=address)
+    """What an address of a merchant was issued for. None if the cell does not know it."""
+    rows = await _fetch(cell, "find_owner", merchant_id=merchant_id, address=address, evm=EVM.key_name)
     return KeyOwner(*rows[0]) if rows else None
 
 

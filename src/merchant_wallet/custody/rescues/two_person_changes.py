@@ -34,7 +34,7 @@ _MAX_DIGITS: Final = 78
 _BITS: Final = 256
 
 FindOwner = Callable[[int, bytes], Awaitable[KeyOwner | None]]
-"""The sub-user of an address of a merchant, from the merchant's cell."""
+"""What an address of a merchant was issued for, from the merchant's cell."""
 
 
 class RescueRefusal(Enum):
@@ -111,25 +111,19 @@ async def describe(
     account = await store.find_account(home, address)
     if account is None or account.account_no is None:
         raise RescueRefused(RescueRefusal.NOT_DEPOSIT)
-    family = CHAINS[chain].family
     owner = await find_owner(account.merchant_id, address)
-    if owner is not None:
-        if owner.is_evm != (family is EVM):
-            raise RescueRefused(RescueRefusal.OTHER_FAMILY)
-        source = Source(account.account_no, 0, owner.address_index)
-    elif account.own_chain is None:
+    if owner is None:
         raise RescueRefused(RescueRefusal.NOT_DEPOSIT)
-    elif account.own_chain != family.key_name:
+    if owner.is_evm != (CHAINS[chain].family is EVM):
         raise RescueRefused(RescueRefusal.OTHER_FAMILY)
-    else:
-        source = Source(account.account_no, 1, 0)
+    source = Source(account.account_no, owner.branch, owner.address_index)
     contract, recipient = _parse_token(wanted), _parse(chain, wanted.recipient)
     await _check(home, chain, address, contract, recipient, token)
     return address, {
         "chain": chain,
         "address": format_address(chain, address),
         "merchantId": account.merchant_id,
-        **({} if owner is None else {"extUserId": owner.ext_user_id}),
+        **({} if owner.ext_user_id is None else {"extUserId": owner.ext_user_id}),
         "keyPath": "/".join(map(str, (source.account, source.branch, source.index))),
         "asset": COINS[chain] if contract is None else format_address(chain, contract),
         "amount": _parse_amount(wanted.amount),

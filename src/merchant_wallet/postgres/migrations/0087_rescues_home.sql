@@ -75,3 +75,7 @@ alter table sweep_signed validate constraint sweep_signed_kind_check;
 -- A rescue is carried out by one sweep, and those that continue it.
 create unique index concurrently if not exists sweep_rescue_once on sweep (rescue_no)
     where rescue_no is not null and continues is null;
+
+-- step: concurrently
+-- The sweeps of a rescue.
+create index concurrently if not exists sweep_rescue on sweep (rescue_no, sweep_id) where rescue_no is not null;
