@@ -209,13 +209,11 @@ def test_a_block_that_was_seen_and_then_replaced_is_not_read_as_final(evm: EvmSc
     async def story() -> None:
         async with NodeProxy(evm.node.url) as proxy:
             chain = open_evm_chain(evm, proxy, clock)
-            kept = evm.node.take_snapshot()
             evm.node.mine()
             number = evm.node.height()
             seen = await chain.block(number)
-            evm.node.revert(kept)
-            receipt = evm.token.give(evm_scene.RECIPIENT, 7)
-            assert int(receipt["blockNumber"], 16) == number
+            evm.node.reorganise(1, [(evm.foreign(0), 0)])
+            assert evm.node.height() == number
             evm.node.mine(2)
             final = await chain.final()
             assert (final.number, final.hash == (seen and seen.hash)) == (number, False)
