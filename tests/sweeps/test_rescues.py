@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 from devnet.evm_node import COIN, ISSUER, Token
 from tests.chains.evm_scene import WALLET, EvmScene
@@ -249,5 +250,49 @@ def test_on_tron_another_token_and_trx_are_moved_to_the_owner(
         [(token_moved,)] = await scene.rows("select arrived::bigint from rescue where contract = %s", other)
         assert token_moved == HELD
         assert address == address_of(0, TRC20)
+
+    in_scene(scenario)
+
+
+@pytest.mark.parametrize("is_former", [True, False], ids=["former", "successor"])
+def test_a_contract_that_replaces_the_token_of_the_settings_or_is_replaced_by_it_is_not_rescued(
+    in_scene: "InScene", evm: EvmScene, tmp_path: Path, is_former: bool
+) -> None:
+    async def scenario(scene: SweepScene) -> None:
+        address = await pay_in(scene, evm, 0, 70 * USDT)
+        evm.node.fund(address, COIN // 5)
+        former, successor = evm.token, evm.token.replace(address)
+        evm.settle()
+        # Both names move the same balance: the customers'.
+        settings, other = (successor, former) if is_former else (former, successor)
+        worker = await make_worker(scene, EvmScene(evm.node, settings), tmp_path)
+        await decide(scene, ERC20, address, other.address)
+        await worker.follow()
+        assert "the same USDT" in ((await show(scene)).obstacle or "")
+        scene.clock.now_ms += STALLED_MS
+        assert (await follow(scene, evm, worker)).step == "failed"
+        assert (successor.balance(address), successor.balance(SAFE)) == (70 * USDT, 0)
+
+    in_scene(scenario)
+
+
+def test_on_tron_a_contract_of_the_same_usdt_is_not_rescued(
+    in_scene: "InScene", tron: TronScene, tmp_path: Path
+) -> None:
+    async def scenario(scene: SweepScene) -> None:
+        network = tron.network
+        address = await scene.deposit(0, 70 * USDT, TRC20)
+        network.fund(address, units=70 * USDT, sun=50_000_000)
+        network.settle()
+        former, successor = network.token, network.replace(address)
+        network.settle()
+        rules = msgspec.structs.replace(tron.rules, token=successor)
+        worker = scene.worker({TRC20: open_tron(tmp_path, network.urls, rules)})
+        await open_wallet(scene.connection, TRC20, tron.wallet, NOW_MS)
+        await decide(scene, TRC20, address, former)
+        await worker.follow()
+        shown = await show(scene)
+        assert (shown.step, network.balance(address)) == ("waiting", 70 * USDT)
+        assert "the same USDT" in (shown.obstacle or "")
 
     in_scene(scenario)

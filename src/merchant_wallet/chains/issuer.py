@@ -4,7 +4,8 @@ Rules:
 - A fee (`setParams`): the contract keeps it and the recipient gets less. So nothing is signed while a fee is
   in force.
 - A successor (`deprecate`): the contract forwards transfers to another one, and only that one logs them. We
-  would not see what we paid. So nothing is signed for a deprecated contract.
+  would not see what we paid. So nothing is signed for a deprecated contract. Both contracts move the same
+  balances, so neither is another token.
 - Destroyed funds (`destroyBlackFunds`): no Transfer is logged. The event is read as a transfer to `NOWHERE`.
 - A contract without these functions does none of this.
 """
@@ -54,6 +55,16 @@ def require_current(successors: Sequence[str | None]) -> None:
     if named := next((successor for successor in successors if successor), None):
         text = f"{describe_successor(named)}; nothing is signed until the settings name it"
         raise Blocked(Obstacle("deprecated", text))
+
+
+def require_other(chain: str, token: bytes, contract: bytes, replaced_by: Sequence[str | None]) -> None:
+    """Raises Blocked if a contract moves the same balances as the token.
+
+    `replaced_by` are the successors that the two name.
+    """
+    if {format_address(chain, token), format_address(chain, contract)} & set(replaced_by):
+        text = "it is the same USDT: this contract replaces the token of the settings, or is replaced by it"
+        raise Blocked(Obstacle("token", text))
 
 
 def read_destroyed(topics: Sequence[bytes], content: bytes) -> tuple[bytes, int] | None:

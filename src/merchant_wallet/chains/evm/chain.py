@@ -277,9 +277,10 @@ class EvmChain:
 
         return await self.nodes.first(ask)
 
-    async def successor(self) -> str | None:
-        """The contract that any node says replaces the token. Raises ChainAway."""
-        said = await self.nodes.answers(lambda node: ask_successor(node, self.rules))
+    async def successor(self, contract: bytes | None = None) -> str | None:
+        """The contract that any node says replaces the token, or another contract. Raises ChainAway."""
+        name, asked = self.rules.name, contract or self.rules.token
+        said = await self.nodes.answers(lambda node: ask_successor(node, name, asked))
         return next((successor for successor in said if successor), None)
 
     async def coin_balance(self, address: bytes) -> int:

@@ -6,6 +6,7 @@ Rules:
 - The hot wallet keeps enough coin for a payout: sweeps must not stop payouts.
 - A token is not swept into a wallet that its issuer has blacklisted, although the token would allow it. It is
   not swept either while the token takes a fee, or if another contract replaces it.
+- A contract that replaces the token, or is replaced by it, is not rescued: it moves customers' balances.
 - A rescue of coin leaves enough at the address to outbid its own transaction once.
 """
 
@@ -33,6 +34,7 @@ from merchant_wallet.chains.evm.transactions import (
     parse_signed,
     recover_sender,
 )
+from merchant_wallet.chains.issuer import require_other
 from merchant_wallet.chains.jsonrpc import CallReverted
 from merchant_wallet.chains.protocol import (
     Blocked,
@@ -210,9 +212,16 @@ class EvmSweeper(ChainSweeper):
     async def _rescue_gas(self, address: bytes, rescue: Rescue) -> int:
         """The gas limit of a rescue, which is simulated now. Raises Blocked."""
         to, value, call_data = _call_of(rescue)
-        if rescue.contract is not None and not await self._chain.has_code(rescue.contract):
-            raise Blocked(Obstacle("token", "there is no contract at the token's address"))
+        if rescue.contract is not None:
+            await self._check_other_token(rescue.contract)
         return await self._simulate(address, to, call_data, value)
+
+    async def _check_other_token(self, contract: bytes) -> None:
+        """Raises Blocked if a contract can't be a token of its own."""
+        if not await self._chain.has_code(contract):
+            raise Blocked(Obstacle("token", "there is no contract at the token's address"))
+        successors = [await self._chain.successor(), await self._chain.successor(contract)]
+        require_other(self._rules.name, self._rules.token, contract, successors)
 
     async def _gas(self, address: bytes, amount_units: int) -> int:
         """The gas limit of a sweep, which is simulated now. Raises Blocked."""

@@ -79,10 +79,10 @@ async def ask_refused(node: EvmNode, rules: EvmRules, recipient: bytes) -> bool:
     return bool(_read(node, view))
 
 
-async def ask_successor(node: EvmNode, rules: EvmRules) -> str | None:
-    """The contract that one node says replaces the token. Raises NodeFailed, NodeRefused."""
-    (view,) = await node.views(rules.token, [_UPGRADED_ADDRESS])
-    return read_successor(rules.name, _read(node, view))
+async def ask_successor(node: EvmNode, chain: str, contract: bytes) -> str | None:
+    """The contract that one node says replaces this one. Raises NodeFailed, NodeRefused."""
+    (view,) = await node.views(contract, [_UPGRADED_ADDRESS])
+    return read_successor(chain, _read(node, view))
 
 
 def require_payable(

@@ -25,7 +25,7 @@ async def build_unsigned(
     nodes: EvmNodes, rules: EvmRules, sender: bytes, transfer: Transfer, nonce: int | None
 ) -> UnsignedTransfer:
     """The bytes to sign. Raises Blocked, ChainAway."""
-    require_current(await nodes.answers(lambda node: ask_successor(node, rules)))
+    require_current(await nodes.answers(lambda node: ask_successor(node, rules.name, rules.token)))
     call_data = rules.encode_transfer_call(transfer.recipient, transfer.amount_units)
     try:
         estimate = await nodes.first(lambda node: node.estimate_gas(rules.token, call_data, sender))

@@ -142,9 +142,9 @@ class TronReader:
         """
         return await self.token.balance(address, is_solid=block is not None)
 
-    async def successor(self) -> str | None:
-        """The contract that any node says replaces the token. Raises ChainAway."""
-        return await self.token.successor()
+    async def successor(self, contract: bytes | None = None) -> str | None:
+        """The contract that any node says replaces the token, or another contract. Raises ChainAway."""
+        return await (self.token if contract is None else self.open_token(contract)).successor()
 
     async def coin_balance(self, address: bytes) -> int:
         """Sun at an address, as of the newest block. Raises ChainAway."""

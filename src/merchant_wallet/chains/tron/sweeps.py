@@ -4,6 +4,7 @@ Rules:
 - The fee limit (energy), the bytes (bandwidth) and the TRX at the address limit what a transfer can burn.
 - Free bandwidth and energy of an account are not counted, so the real cost is never above the quoted cost.
 - The hot wallet keeps enough TRX for several payouts.
+- A contract that replaces the token, or is replaced by it, is not rescued: it moves customers' balances.
 - Another token's answer to a transfer is not read: the main USDT of this chain answers false to its own.
 - A second transaction is signed only after proof that the first has expired (`proof`), for TRX and for the
   token.
@@ -19,7 +20,7 @@ from merchant_wallet.base.chains import COINS, TRC20
 from merchant_wallet.base.currencies import USDT
 from merchant_wallet.base.money import UNITS_PER_COIN
 from merchant_wallet.chains.evm.transactions import encode_transfer_call
-from merchant_wallet.chains.issuer import require_current, require_no_fee
+from merchant_wallet.chains.issuer import require_current, require_no_fee, require_other
 from merchant_wallet.chains.protocol import (
     Blocked,
     ChainAway,
@@ -209,6 +210,8 @@ class TronSweeper(ChainSweeper):
         contract = rescue.contract
         if not await self._nodes.first(lambda node: node.has_contract(contract)):
             raise Blocked(Obstacle("token", "there is no contract at the token's address"))
+        successors = [await self._chain.successor(), await self._chain.successor(contract)]
+        require_other(TRC20, self._rules.token, contract, successors)
         call = await self._chain.open_token(contract).simulate(address, rescue.recipient, rescue.amount)
         if call.revert is not None:
             raise Blocked(Obstacle("token", f"the token refuses the simulated transfer: {call.revert}"))
