@@ -28,7 +28,7 @@ from merchant_wallet.custody.rescues import store
 from merchant_wallet.custody.rescues.store import NewRescue, RescueShown
 from merchant_wallet.custody.sweeps import store as sweeps
 from merchant_wallet.custody.sweeps.stalls import STALLED_MS
-from merchant_wallet.custody.sweeps.worker import SweepWorker
+from merchant_wallet.custody.sweeps.worker import SweepsFailed, SweepWorker
 from merchant_wallet.withdrawals.hot_wallet_store import open_wallet
 
 if TYPE_CHECKING:
@@ -40,6 +40,10 @@ HELD = 12_500_000
 ANSWERS_FALSE = "36604403" + "60005260206000f3"
 # It answers 7 to everything, so a transfer seems to succeed, and moves and logs nothing.
 MOVES_NOTHING = "6007" + "60005260206000f3"
+# An opcode that never exists: a failure, and no revert.
+INVALID = "fe"
+# It seems to move 32 units while its holder has no coin, and then fails without a revert.
+FAILS_LATER = "36604414333102601457" + "602060005260206000f3" + "5bfe"
 
 
 async def decide(
@@ -276,6 +280,24 @@ def test_a_contract_that_replaces_the_token_of_the_settings_or_is_replaced_by_it
     in_scene(scenario)
 
 
+def test_a_rescue_that_no_node_can_simulate_ends_in_time(
+    in_scene: "InScene", evm: EvmScene, tmp_path: Path
+) -> None:
+    async def scenario(scene: SweepScene) -> None:
+        worker = await make_worker(scene, evm, tmp_path)
+        address = await pay_in(scene, evm, 0, 70 * USDT)
+        await decide(scene, ERC20, address, deploy(evm, INVALID))
+        with pytest.raises(SweepsFailed):
+            await worker.follow()
+        scene.clock.now_ms += STALLED_MS
+        await worker.follow()
+        ended = await show(scene)
+        assert (ended.step, ended.sweep_id) == ("failed", None)
+        assert "it could not begin for 10 minutes" in (ended.cause or "")
+
+    in_scene(scenario)
+
+
 def test_on_tron_a_contract_of_the_same_usdt_is_not_rescued(
     in_scene: "InScene", tron: TronScene, tmp_path: Path
 ) -> None:
@@ -294,5 +316,27 @@ def test_on_tron_a_contract_of_the_same_usdt_is_not_rescued(
         shown = await show(scene)
         assert (shown.step, network.balance(address)) == ("waiting", 70 * USDT)
         assert "the same USDT" in (shown.obstacle or "")
+
+    in_scene(scenario)
+
+
+def test_a_rescue_that_no_node_can_simulate_any_more_ends_in_time_and_frees_its_address(
+    in_scene: "InScene", evm: EvmScene, tmp_path: Path
+) -> None:
+    async def scenario(scene: SweepScene) -> None:
+        worker = await make_worker(scene, evm, tmp_path)
+        address = await pay_in(scene, evm, 0, 70 * USDT)
+        await decide(scene, ERC20, address, deploy(evm, FAILS_LATER))
+        for _ in range(3):
+            await worker.follow()
+            evm.settle()
+        assert (await show(scene)).step == "rescue", "its top-up is final"
+        scene.clock.now_ms += STALLED_MS
+        await worker.follow()
+        ended = await show(scene)
+        assert (ended.step, ended.arrived) == ("failed", None)
+        assert "no node simulates the transfer" in (ended.cause or "")
+        await scene.begin(worker)
+        assert await finish(scene, evm, worker) == ["done"]
 
     in_scene(scenario)

@@ -48,6 +48,7 @@ from merchant_wallet.chains.protocol import (
 )
 from merchant_wallet.chains.signer import Signer
 from merchant_wallet.chains.sweeps import RESCUE, TOP_UP, ChainSweeper, Quote, Rescue, SweepTx, sign_sweep
+from merchant_wallet.chains.transport import NodeRefused
 
 _PLAIN_GAS: Final = 21_000
 # The hot wallet may be empty when the token arrives. A new holder's entry then costs 17,100 gas more.
@@ -214,7 +215,11 @@ class EvmSweeper(ChainSweeper):
         to, value, call_data = _call_of(rescue)
         if rescue.contract is not None:
             await self._check_other_token(rescue.contract)
-        return await self._simulate(address, to, call_data, value)
+        try:
+            return await self._simulate(address, to, call_data, value)
+        except NodeRefused as refused:
+            # Contracts fail without a revert, too: an assertion of old ones, or an endless loop.
+            raise Blocked(Obstacle("token", f"no node simulates the transfer: {refused}")) from refused
 
     async def _check_other_token(self, contract: bytes) -> None:
         """Raises Blocked if a contract can't be a token of its own."""

@@ -4,7 +4,8 @@ Rules:
 - The sweep's row is there before anything is signed, and a rescue has one. From there the rules of sweeps
   hold: one nonce once, the same bytes until they are final, the chain's proof alone ends it.
 - Each transaction burns at most the chain's fee cap, and a top-up gives at most that.
-- A rescue that can't begin waits at most `STALLED_MS`. Then it ends, and people may decide again.
+- A rescue that can't begin ends after `STALLED_MS`, whatever the reason is, and people may decide again. Only
+  a sweep of its address is waited for as long as that takes.
 """
 
 from typing import Final
@@ -38,8 +39,8 @@ async def open_rescues(connection: Connection, chain: str, sweeper: Sweeper, now
         except Exception as error:
             # One failed rescue stops no other. It is tried again.
             log_failure(log, "rescue not begun", error, chain=chain, rescue_no=waiting.rescue_no)
-            await store.note_obstacle(connection, waiting.rescue_no, describe_error(error))
-            failed += 1
+            # A contract may fail in ways that look like a node's failure, and no person can end this.
+            failed += not await _wait(connection, waiting, describe_error(error), now_ms)
     return failed
 
 
@@ -81,13 +82,15 @@ def _make_terms(quote: Quote, fee_cap: int) -> Terms:
     return terms
 
 
-async def _wait(connection: Connection, waiting: Unopened, obstacle: str, now_ms: int) -> None:
+async def _wait(connection: Connection, waiting: Unopened, obstacle: str, now_ms: int) -> bool:
+    """Note why it waits, or end it if that takes too long. Returns whether it was ended."""
     number, waited_ms = waiting.rescue_no, now_ms - waiting.opened_ms
     if waited_ms >= STALLED_MS:
         cause = f"it could not begin for {waited_ms // 60_000} minutes: {obstacle}"
         await store.fail_unopened(connection, number, cause, now_ms)
         log.warning("rescue failed", rescue_no=number, cause=cause)
-        return
+        return True
     if obstacle != waiting.obstacle:
         log.warning("rescue waits", rescue_no=number, cause=obstacle)
     await store.note_obstacle(connection, number, obstacle)
+    return False
