@@ -5,7 +5,7 @@ import json
 from tests.console.conftest import ConsoleUser, People
 from tests.journeys.conftest import Platform
 
-from merchant_wallet.base.addresses import to_eip55
+from merchant_wallet.base.addresses import parse_evm, to_eip55, to_tron
 
 SETTINGS = {"sandbox": False, "erc20_rpc": ("http://127.0.0.1:9",)}
 RESCUES = "/console/rescues"
@@ -62,11 +62,24 @@ def test_what_a_rescue_may_not_be_is_refused_in_a_sentence(platform: Platform, p
         ({"address": SAFE}, "no deposit address of ours"),
         ({"amount": "1.5"}, "whole number of smallest units"),
         ({"amount": str(2**256)}, "whole number of smallest units"),
-        ({"chain": "nowhere"}, "no address of this chain"),
+        ({"address": "player-7"}, "no address of this chain"),
+        ({"chain": "nowhere"}, "no nodes for that chain"),
         ({"reason": ""}, "Say why"),
     ):
         status, page = propose(ann, address, **changes)
         assert (status, cause in page) == (422, True), cause
+
+
+def test_nothing_is_rescued_where_no_worker_would_begin_it(platform: Platform, people: People) -> None:
+    [(address,)] = platform.rows(
+        "select t.address from merchant_address t join merchant_address e using (merchant_id)"
+        " where t.chain = 'TRC20' and e.address = %s",
+        parse_evm(open_shop(platform)),
+    )
+    ann, changes = people.signed_in("owner"), {"chain": "TRC20", "token": "TRX", "to": to_tron(b"s" * 20)}
+    status, page = propose(ann, to_tron(bytes(address)), **changes)
+    assert (status, "no nodes for that chain" in page) == (422, True)
+    assert 'value="TRC20"' not in ann.page(RESCUES)
 
 
 def test_a_token_that_calls_itself_markup_is_shown_as_text(platform: Platform, people: People) -> None:

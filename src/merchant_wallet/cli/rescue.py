@@ -221,11 +221,12 @@ async def _propose(session: Session, typed: tuple[str, str, str, str, str], reas
 
     chain, address, token, amount, to = typed
     wanted = changes.WantedRescue(chain, address, token, amount, to)
-    tokens = {code: settings.token for code, settings in session.settings.chains.items()}
-    sandbox = session.settings.sandbox
+    settings = session.settings
+    tokens = {code: settings.chains[code].token for code in settings.open_chains}
+    sandbox = settings.sandbox
     try:
         place, after = await changes.describe(
-            session.conn, wanted, tokens[chain], partial(_find_owner, session), sandbox=sandbox
+            session.conn, wanted, tokens, partial(_find_owner, session), sandbox=sandbox
         )
         async with session.conn.transaction():
             before = await changes.read_before(session.conn, chain, place)

@@ -35,6 +35,9 @@ MAX_TYPED: Final = 128
 NOT_TYPED: Final = N_("Type the hash of a transaction or an address.")
 REFUSALS: Final[Mapping[RescueRefusal, str]] = {
     RescueRefusal.SANDBOX: N_("There is nothing to rescue: the sandbox's chains hold no real money."),
+    RescueRefusal.CHAIN_OFF: N_(
+        "The settings have no nodes for that chain, so no worker would move anything there."
+    ),
     RescueRefusal.NOT_AN_ADDRESS: N_("That is no address of this chain."),
     RescueRefusal.NOT_DEPOSIT: N_("That is no deposit address of ours on this chain."),
     RescueRefusal.OTHER_FAMILY: N_(
@@ -79,15 +82,12 @@ async def propose(request: ConsoleRequest, conn: Connection) -> Response:
     """Propose a rescue."""
     chain, form = request.form.text("chain"), request.form
     settings = request.context.settings
-    if chain not in settings.shown_chains:
-        state = FormState(form.kept(), {}, request.translate(REFUSALS[RescueRefusal.NOT_AN_ADDRESS]))
-        return await _show(request, conn, state)
     typed = (form.text("address"), form.text("token"), form.text("amount"), form.text("to"))
     try:
         address, after = await two_person_changes.describe(
             conn,
             WantedRescue(chain, *typed),
-            settings.chains[chain].token,
+            {code: settings.chains[code].token for code in settings.open_chains},
             partial(_find_owner, request),
             sandbox=settings.sandbox,
         )
@@ -116,7 +116,7 @@ async def _show(request: ConsoleRequest, conn: Connection, form_state: FormState
         active="rescues",
         status=200 if form_state.ok else 422,
         rescues=await store.list_rescues(conn, limit=ROWS),
-        choices=[(code, f"{code} ({CHAINS[code].network})") for code in settings.shown_chains],
+        choices=[(code, f"{code} ({CHAINS[code].network})") for code in settings.open_chains],
         coins=COINS,
         form_state=form_state,
         address=format_address,

@@ -41,6 +41,7 @@ class RescueRefusal(Enum):
     """Why a rescue is refused. The value is the sentence."""
 
     SANDBOX = "There is nothing to rescue: the sandbox's chains hold no real money."
+    CHAIN_OFF = "The settings have no nodes for that chain, so no worker would move anything there."
     NOT_AN_ADDRESS = "That is no address of this chain."
     NOT_DEPOSIT = "That is no deposit address of ours on this chain."
     OTHER_FAMILY = (
@@ -102,11 +103,21 @@ async def read_before(conn: Connection, chain: str, address: bytes) -> Facts:
 
 
 async def describe(
-    home: Connection, wanted: WantedRescue, token: bytes, find_owner: FindOwner, *, sandbox: bool
+    home: Connection,
+    wanted: WantedRescue,
+    tokens: Mapping[str, bytes],
+    find_owner: FindOwner,
+    *,
+    sandbox: bool,
 ) -> tuple[bytes, Facts]:
-    """The deposit address, and the rescue as a proposal's `after`. Raises RescueRefused."""
+    """The deposit address, and the rescue as a proposal's `after`. Raises RescueRefused.
+
+    `tokens` has the token's contract of each chain that is in use.
+    """
     if sandbox:
         raise RescueRefused(RescueRefusal.SANDBOX)
+    if wanted.chain not in tokens:
+        raise RescueRefused(RescueRefusal.CHAIN_OFF)
     chain, address = wanted.chain, _parse(wanted.chain, wanted.address)
     account = await store.find_account(home, address)
     if account is None or account.account_no is None:
@@ -118,7 +129,7 @@ async def describe(
         raise RescueRefused(RescueRefusal.OTHER_FAMILY)
     source = Source(account.account_no, owner.branch, owner.address_index)
     contract, recipient = _parse_token(wanted), _parse(chain, wanted.recipient)
-    await _check(home, chain, address, contract, recipient, token)
+    await _check(home, chain, address, contract, recipient, tokens[chain])
     return address, {
         "chain": chain,
         "address": format_address(chain, address),
