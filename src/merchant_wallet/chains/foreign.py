@@ -14,8 +14,6 @@ import msgspec
 from merchant_wallet.base.addresses import keccak256
 from merchant_wallet.chains.node_texts import show_text
 
-MAX_MOVED: Final = 20
-"""Transfers of one transaction that are looked at."""
 MAX_SYMBOL: Final = 20
 MAX_DECIMALS: Final = 36
 SYMBOL: Final = keccak256(b"symbol()")[:4]

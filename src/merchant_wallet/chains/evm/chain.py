@@ -51,7 +51,6 @@ from merchant_wallet.chains.evm.transactions import (
 from merchant_wallet.chains.evm.unsigned import build_unsigned
 from merchant_wallet.chains.foreign import (
     DECIMALS,
-    MAX_MOVED,
     SYMBOL,
     Moved,
     SeenTransaction,
@@ -312,8 +311,7 @@ class EvmChain:
             if receipt is None:
                 return None
             moved = [Moved(None, *coins)] if coins is not None and coins[2] and receipt.is_success else []
-            logs = [log for log in receipt.logs if is_transfer(log)][:MAX_MOVED]
-            moved += [Moved(log.address, *transfer_of(log)) for log in logs]
+            moved += [Moved(log.address, *transfer_of(log)) for log in receipt.logs if is_transfer(log)]
             return SeenTransaction(receipt.block_number, receipt.is_success, tuple(moved))
 
         return await self.nodes.first(ask)

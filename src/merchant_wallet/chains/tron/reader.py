@@ -18,7 +18,7 @@ from merchant_wallet.base import clock
 from merchant_wallet.base.addresses import keccak256, to_tron
 from merchant_wallet.base.chains import CHAINS, TRC20
 from merchant_wallet.chains.agreement import agree_on_block, is_known
-from merchant_wallet.chains.foreign import MAX_MOVED, Moved, SeenTransaction, TokenWords, read_words
+from merchant_wallet.chains.foreign import Moved, SeenTransaction, TokenWords, read_words
 from merchant_wallet.chains.issuer import NOWHERE, read_destroyed
 from merchant_wallet.chains.node_status import NodeStatus, look_at
 from merchant_wallet.chains.node_texts import show_text
@@ -310,7 +310,7 @@ async def _look_up(node: TronNode, txid: str) -> SeenTransaction | None:
     value = asked.parameter.value
     if asked.type == TRANSFER_CONTRACT and is_success:
         moved = [Moved(None, _read_wire(value.owner_address), _read_wire(value.to_address), value.amount)]
-    for index, log in enumerate(record.log[:MAX_MOVED]):
+    for index, log in enumerate(record.log):
         contract = _read_wire(log.address)
         if (movement := _movement(index, log, contract)) is not None:
             moved.append(Moved(contract, movement.sender, movement.recipient, movement.amount_units))

@@ -1,18 +1,20 @@
 """What a transaction moved, or what an address holds, on the chains of the settings, and whose it is.
 
 Rules:
-- It is only read, when a person asks: from the first node of each chain that answers, at most a page of
-  transfers. Nothing is decided from it, and no book changes.
+- It is only read, when a person asks: from the first node of each chain that answers, at most `MAX_MOVED`
+  transfers, those to us first. Nothing is decided from it, and no book changes.
 - An address of ours is named with its merchant and sub-user. What a token's contract says of itself is shown
-  as its own words.
+  as its own words. One that fails when it is asked has none, and hides nothing else.
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final, Literal, Protocol
 
 from merchant_wallet.base.addresses import format_address, parse_wallet_address
 from merchant_wallet.base.chains import CHAINS, COINS, Family, is_evm
+from merchant_wallet.base.counted import count_of
 from merchant_wallet.base.setting_types import show_coins
 from merchant_wallet.chains.foreign import Moved, SeenTransaction, TokenWords
 from merchant_wallet.chains.protocol import Block, ChainAway, ChainDisagrees
@@ -23,6 +25,8 @@ from merchant_wallet.custody.rescues.two_person_changes import FindOwner
 from merchant_wallet.merchants import own_addresses
 from merchant_wallet.merchants.own_addresses import Own
 
+MAX_MOVED: Final = 20
+"""Transfers of one transaction that are described."""
 LIMIT_S: Final = 20.0
 """A chain that does not answer within this time is away."""
 _HASH_DIGITS: Final = 64
@@ -96,8 +100,18 @@ class Sightings:
             return {"chainType": chain, "state": "unknown", "why": None, "moved": []}
         is_final = transaction.number <= (await self._chains[chain].final()).number
         state: State = "failed" if not transaction.is_success else "final" if is_final else "unconfirmed"
-        moved = [await self._describe(chain, one) for one in transaction.moved]
-        return {"chainType": chain, "state": state, "why": transaction.other, "moved": moved}
+        moved = [await self._describe(chain, one) for one in await self._choose(transaction.moved)]
+        left = len(transaction.moved) - len(moved)
+        why = count_of(left, "more transfer") if left else transaction.other
+        return {"chainType": chain, "state": state, "why": why, "moved": moved}
+
+    async def _choose(self, moved: Sequence[Moved]) -> Sequence[Moved]:
+        """At most `MAX_MOVED` of these, those to us first."""
+        if len(moved) <= MAX_MOVED:
+            return moved
+        recipients = {one.recipient for one in moved}
+        ours = {each for each in recipients if await own_addresses.find(self._home, each) is not None}
+        return sorted(moved, key=lambda one: one.recipient not in ours)[:MAX_MOVED]
 
     async def _read_address(self, chain: str, address: bytes) -> dict[str, Any]:
         held = []
@@ -114,7 +128,10 @@ class Sightings:
         if is_ours:
             words = TokenWords(_OUR_TOKEN, CHAINS[chain].token_decimals)
         elif moved.contract is not None:
-            words = await self._chains[chain].read_words(moved.contract)
+            words = TokenWords(None, None)
+            # Contracts fail without a revert, too, which nodes report as a refusal of their own.
+            with suppress(ChainAway, NodeFailed, NodeRefused):
+                words = await self._chains[chain].read_words(moved.contract)
         return {
             "token": COINS[chain] if moved.contract is None else format_address(chain, moved.contract),
             "symbol": words.symbol,
