@@ -1,7 +1,7 @@
 """Rescues on real chains: another token, or coin, goes from a deposit address to the owner."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
@@ -338,5 +338,37 @@ def test_a_rescue_that_no_node_can_simulate_any_more_ends_in_time_and_frees_its_
         assert "no node simulates the transfer" in (ended.cause or "")
         await scene.begin(worker)
         assert await finish(scene, evm, worker) == ["done"]
+
+    in_scene(scenario)
+
+
+def test_on_tron_a_rescue_that_no_node_can_simulate_any_more_ends_in_time(
+    in_scene: "InScene", tron: TronScene, tmp_path: Path
+) -> None:
+    def refuse(path: str, question: dict[str, Any], answer: Any) -> Any:
+        if question.get("function_selector") != "transfer(address,uint256)":
+            return answer
+        told = b"class org.tron.core.vm.program.Program$IllegalOperationException : Invalid operation code"
+        return {"result": {"code": "OTHER_ERROR", "message": told.hex()}}
+
+    async def scenario(scene: SweepScene) -> None:
+        network = tron.network
+        worker = scene.worker({TRC20: open_tron(tmp_path, network.urls, tron.rules)})
+        await open_wallet(scene.connection, TRC20, tron.wallet, NOW_MS)
+        address, other = await scene.deposit(0, 70 * USDT, TRC20), network.deploy()
+        network.fake.operate(network.owner, other, encode_transfer_call(address, HELD))
+        network.settle()
+        await decide(scene, TRC20, address, other)
+        await worker.follow()
+        for server in network.servers:
+            server.switches.edit = refuse
+        network.settle()
+        for _ in range(2):
+            await worker.follow()
+            scene.clock.now_ms += STALLED_MS
+        await worker.follow()
+        ended = await show(scene)
+        assert (ended.step, ended.arrived) == ("failed", None)
+        assert "no node simulates the transfer" in (ended.cause or "")
 
     in_scene(scenario)

@@ -212,7 +212,11 @@ class TronSweeper(ChainSweeper):
             raise Blocked(Obstacle("token", "there is no contract at the token's address"))
         successors = [await self._chain.successor(), await self._chain.successor(contract)]
         require_other(TRC20, self._rules.token, contract, successors)
-        call = await self._chain.open_token(contract).simulate(address, rescue.recipient, rescue.amount)
+        try:
+            call = await self._chain.open_token(contract).simulate(address, rescue.recipient, rescue.amount)
+        except ChainAway as away:
+            # Contracts fail without a revert, too. That the nodes answer was seen just before.
+            raise Blocked(Obstacle("token", f"no node simulates the transfer: {away}")) from away
         if call.revert is not None:
             raise Blocked(Obstacle("token", f"the token refuses the simulated transfer: {call.revert}"))
         return call.energy * (100 + margin_percent) // 100 * prices.energy_sun

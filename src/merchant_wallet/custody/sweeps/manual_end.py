@@ -54,7 +54,7 @@ async def end_sweep(
         if sweeper is None:
             raise NotEnded("its transaction is signed, and no node here can say whether it may still count")
         verdict = await sweeper.judge(sweep.sweep_tx, signed)
-        # A person may go by what the only node shows: all of it moves between our own addresses.
+        # A person may go by what the only node shows: all of it moves to addresses of ours or of the owner's.
         if isinstance(verdict, Pending) and not await sweeper.has_lapsed(signed):
             raise NotEnded(
                 f"its transaction {signed[-1].tx_hash} is signed and may still count: wait until it is "
