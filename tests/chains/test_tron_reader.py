@@ -158,6 +158,32 @@ def test_nodes_that_tell_of_different_transfers_disagree(tron: TronScene) -> Non
         server.switches.edit = None
 
 
+def test_a_block_that_was_shown_wrongly_once_is_read_anew(tron: TronScene) -> None:
+    def empty(path: str, question: dict[str, Any], answer: Any) -> Any:
+        if not path.endswith("getblockbylimitnext"):
+            return answer
+        return {"block": [{**block, "transactions": []} for block in answer["block"]]}
+
+    payer = payer_of(tron)
+    first = tron.network.fake.head.number + 1
+    hashes = [tron.network.pay(payer, RECIPIENT, 5)]
+    tron.network.settle()
+    _, second = tron.network.servers
+    second.switches.edit = empty
+    with pytest.raises(ChainAway, match="shows other results than those of block"):
+        scan(tron, first)
+    second.switches.edit = None
+    assert [each.tx_hash for each in scan(tron, first)] == hashes
+    # A transfer that is left out of the block and of its results shows only beside another node.
+    hashes += [tron.network.pay(payer, RECIPIENT, 6), tron.network.pay(payer, RECIPIENT, 7)]
+    tron.network.settle()
+    second.switches.hidden = {hashes[-1]}
+    with pytest.raises(ChainDisagrees):
+        scan(tron, first)
+    second.switches.hidden = set()
+    assert [each.tx_hash for each in scan(tron, first)] == hashes
+
+
 def test_no_single_node_says_where_a_transaction_is_and_so_that_it_moved_nothing(tron: TronScene) -> None:
     def displace(path: str, question: dict[str, Any], answer: Any) -> Any:
         is_record = path.endswith("gettransactioninfobyid") and isinstance(answer, dict) and "id" in answer

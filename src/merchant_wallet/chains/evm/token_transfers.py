@@ -112,6 +112,7 @@ class NodeReads:
     def forget(self) -> None:
         """What the node has shown is in doubt, so it is asked again."""
         self._transfers.clear()
+        self._ancestry = Ancestry()
 
     def _find_kept(self, first: int, last: int) -> ReadRange | None:
         """The transfers of a range that is final and was read before."""

@@ -117,6 +117,9 @@ class NodeBlocks:
     def forget(self) -> None:
         """What the node has shown is in doubt, so it is asked again."""
         self._transfers.clear()
+        self._seen.clear()
+        self._branch.clear()
+        self._ancestry = Ancestry()
 
     async def _final_seen(self, first: int, last: int) -> list[SeenBlock]:
         hashes = [self._ancestry.find_hash(number) for number in range(first, last + 1)]
@@ -183,6 +186,9 @@ class NodeBlocks:
         where = (block.number, block.time_ms)
         is_elsewhere = any((record.blockNumber, record.blockTimeStamp) != where for record in records)
         if is_elsewhere or _digest(record.id for record in records) != seen.ids_digest:
+            # Or the block was shown wrongly. It is requested again, too.
+            self._seen.pop(block.hash, None)
+            self._branch.pop(block.number, None)
             raise NodeFailed(self._node.name, f"shows other results than those of block {block.number}")
         return keep(self._transfers, block.hash, self._read_transfers(block, records), KEPT_BLOCKS)
 
