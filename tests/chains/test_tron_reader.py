@@ -5,11 +5,12 @@ from typing import Any
 import pytest
 from coincurve import PrivateKey
 from devnet.tron_network import address_of
-from tests.chains.tron_faults import without_records
+from tests.chains.tron_faults import go_away, without_records
 from tests.chains.tron_scene import OTHER, RECIPIENT, WALLET_SUN, WALLET_UNITS, TronScene, key_of
 from tests.rows import each_row
 
 from merchant_wallet.base.chains import TRC20
+from merchant_wallet.chains import transport
 from merchant_wallet.chains.cold import read_moved
 from merchant_wallet.chains.protocol import ChainAway, ChainDisagrees, TokenTransfer
 from merchant_wallet.chains.tron.chain import TronReader
@@ -252,6 +253,25 @@ def test_a_reorganisation_shows_in_the_blocks_parents(tron: TronScene) -> None:
     assert parent is not None
     assert before.hash != after.hash
     assert after.parent_hash == parent.hash != before.parent_hash
+
+
+def test_a_node_that_is_asked_again_after_a_while_shows_the_branch_of_now(
+    tron: TronScene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transport, "COOLDOWN_S", 0.0)
+    fake, [first, _] = tron.network.fake, tron.network.servers
+    tron.network.mine(2)
+    number = fake.head.number
+    go_away(first)
+    assert tron.play(tron.chain.head()) == tron.play(tron.chain.block(number))
+    first.switches.edit = None
+    fake.reorganise(2)
+    tron.network.mine(3)
+    assert tron.play(tron.chain.head()).hash == fake.head.id
+    go_away(first)
+    shown = tron.play(tron.chain.block(number))
+    assert shown is not None
+    assert shown.hash == fake.blocks[number].id
 
 
 def test_a_balance_at_a_final_block_leaves_out_what_is_not_final(tron: TronScene) -> None:

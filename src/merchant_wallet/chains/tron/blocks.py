@@ -114,12 +114,17 @@ class NodeBlocks:
             found += await self._transfers_in(blocks, is_solid=True)
         return found
 
+    def leave_branch(self) -> None:
+        """Nobody follows the node's branch any more, so it may be another one when it is asked next."""
+        self._branch.clear()
+        self._head_number = -1
+
     def forget(self) -> None:
         """What the node has shown is in doubt, so it is asked again."""
         self._transfers.clear()
         self._seen.clear()
-        self._branch.clear()
         self._ancestry = Ancestry()
+        self.leave_branch()
 
     async def _final_seen(self, first: int, last: int) -> list[SeenBlock]:
         hashes = [self._ancestry.find_hash(number) for number in range(first, last + 1)]

@@ -93,7 +93,16 @@ class TronReader:
 
     async def head(self) -> Block:
         """See `protocol.ChainReader`. Raises ChainAway."""
-        return await self.nodes.first(lambda node: self._blocks[node].head())
+
+        async def ask(node: TronNode) -> tuple[TronNode, Block]:
+            return node, await self._blocks[node].head()
+
+        asked, head = await self.nodes.first(ask)
+        for node, blocks in self._blocks.items():
+            # Whoever is asked in its place may have shown blocks long ago that are on no branch now.
+            if node is not asked:
+                blocks.leave_branch()
+        return head
 
     async def final(self) -> Block:
         """The newest final block, on two nodes if several are configured.
