@@ -12,7 +12,7 @@ from merchant_wallet.base.node_addresses import CallLimits, NodeAddress
 from merchant_wallet.chains import call_budget, node_access, node_rests
 from merchant_wallet.chains.call_budget import Purpose
 from merchant_wallet.chains.jsonrpc import JsonRpc, read_quantity
-from merchant_wallet.chains.node_access import access_of, list_accesses, list_figures
+from merchant_wallet.chains.node_access import NodeAccess, access_of, list_accesses, list_figures
 from merchant_wallet.chains.protocol import ChainAway
 from merchant_wallet.chains.transport import Endpoints, NodeFailed, NodeRefused, NodeSilent, attempt
 
@@ -66,6 +66,27 @@ def test_calls_wait_in_order_and_payouts_and_reading_take_turns() -> None:
         await reading.endpoints.close()
 
     play(1, story)
+
+
+def test_reading_in_batches_leaves_payouts_as_many_calls_as_it_takes() -> None:
+    sent = ""
+
+    async def send(access: NodeAccess, calls: int, purpose: Purpose) -> None:
+        nonlocal sent
+        async with access.turn(calls, purpose):
+            sent += purpose.value[0] * calls
+
+    async def read(access: NodeAccess) -> None:
+        for _ in range(3):
+            await send(access, 4, Purpose.READING)
+
+    async def story() -> None:
+        access = NodeAccess(NodeAddress(NEVER, limits=CallLimits(4)), connections=9)
+        payouts = [send(access, 1, Purpose.PAYOUTS) for _ in range(8)]
+        await asyncio.gather(read(access), *payouts)
+
+    play(0, story)
+    assert sent == "rrrrpppprrrrpppprrrr"
 
 
 def test_payouts_and_reading_share_the_budget_of_a_node() -> None:

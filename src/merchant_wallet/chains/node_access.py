@@ -3,7 +3,8 @@
 Rules:
 - A node is known by its URL, in one event loop. Both ports of a java-tron are one node.
 - A call waits for its turn before it takes a connection: until the budget has room for it, and fewer than
-  `connections` calls are under way. Calls of one purpose keep their order, and the two purposes take turns.
+  `connections` calls are under way. Calls of one purpose keep their order. While both purposes wait, each
+  gets as many calls as the other: a batch counts as its calls.
 - The wait is bounded. Who gets no turn in time, and who asks a node that rests, gets `NoTurn`.
 - The connections are closed when nobody uses the node any more. Budget and rests stay.
 """
@@ -81,6 +82,8 @@ class NodeAccess:
         self._under_way = 0
         self._waiting: dict[Purpose, deque[_Waiter]] = {purpose: deque() for purpose in Purpose}
         self._last = Purpose.READING
+        # The calls that each purpose got since one of them waited alone.
+        self._got: Counter[Purpose] = Counter()
         self._timer: asyncio.TimerHandle | None = None
         self._why_rests = ""
         self._answered: set[str] = set()
@@ -173,7 +176,7 @@ class NodeAccess:
         ready = [purpose for purpose in waiting if delays_s[purpose] <= 0]
         if not ready:
             return min(delays_s.values(), default=None)
-        purpose = next((one for one in ready if one is not self._last), ready[0])
+        purpose = min(ready, key=lambda one: (self._got[one], one is self._last))
         waiter = self._waiting[purpose][0]
         now_s = self._loop.time()
         delay_s = self.budget.await_second(now_s, waiter.calls)
@@ -181,6 +184,9 @@ class NodeAccess:
             self._waiting[purpose].popleft()
             waiter.charge = self.budget.take(now_s, self._clock_ms(), waiter.calls)
             self.sent[purpose] += waiter.calls
+            if len(ready) == 1:
+                self._got.clear()
+            self._got[purpose] += waiter.calls
             self._under_way += 1
             self._last = purpose
             waiter.turn.set_result(True)
