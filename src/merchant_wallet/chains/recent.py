@@ -14,6 +14,8 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
+from merchant_wallet.chains.stopwatch import standing
+
 T = TypeVar("T")
 K = TypeVar("K", bound=Hashable)
 
@@ -43,7 +45,9 @@ class Recent:
         reading = self._readings.get(key)
         if reading is None or reading.has_failed or self._is_old(reading):
             return await self.renew(key, ask)
-        answer: T = await asyncio.shield(reading.answer)
+        # Whoever asked first times the node, and knows how long its limits made the request wait.
+        with standing():
+            answer: T = await asyncio.shield(reading.answer)
         return answer
 
     async def renew(self, key: Hashable, ask: Callable[[], Awaitable[T]]) -> T:
