@@ -259,6 +259,31 @@ def test_a_403_about_one_method_is_no_rest() -> None:
     play(1, story)
 
 
+def test_a_method_that_a_plan_lost_costs_one_rest_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(node_rests, "FIRST_REST_S", 0.2)
+
+    async def story(proxy: NodeProxy) -> None:
+        rpc = open_rpc(proxy)
+        assert await ask(rpc, method="eth_getBlockReceipts") == 1
+        proxy.fail(Raw(b"<h1>Forbidden</h1>", 403), "eth_getBlockReceipts")
+        with pytest.raises(NodeFailed, match="HTTP 403: Forbidden"):
+            await ask(rpc, method="eth_getBlockReceipts")
+
+        async def is_asked_again() -> bool:
+            return await attempt(ask(rpc)) == 1
+
+        await eventually(is_asked_again)
+        for _ in range(2):
+            with pytest.raises(NodeFailed, match="HTTP 403: Forbidden"):
+                await ask(rpc, method="eth_getBlockReceipts")
+            assert await ask(rpc) == 1
+        [access] = list_accesses()
+        assert access.rest.count == 1
+        await rpc.endpoints.close()
+
+    play(1, story)
+
+
 def test_a_batch_counts_as_its_calls_and_is_no_larger_than_a_second() -> None:
     async def story(proxy: NodeProxy) -> None:
         rpc = open_rpc(proxy, per_s=4)

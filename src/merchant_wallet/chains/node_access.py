@@ -86,6 +86,7 @@ class NodeAccess:
         self._got: Counter[Purpose] = Counter()
         self._timer: asyncio.TimerHandle | None = None
         self._why_rests = ""
+        # What it has answered since its last rest began.
         self._answered: set[str] = set()
         self._client: httpx.AsyncClient | None = None
         self._users: set[object] = set()
@@ -220,6 +221,7 @@ class NodeAccess:
         is_new = self.rest.note_refusal(sent_s, self._loop.time(), named_s)
         if is_new:
             self._why_rests = why
+            self._answered.clear()
             log.warning("node rests", node=self.name, reason=self._describe_rest())
         if self.is_resting:
             for queue in self._waiting.values():

@@ -2,7 +2,7 @@
 
 Rules:
 - HTTP 429 means a rest, and 503 if it says how long. So does 403, unless it is about the call itself: a
-  provider says so in an error object, or answers other calls and never this one.
+  provider says so in an error object, or has answered others since its last rest and never this one.
 - The node names the time: in `Retry-After`, or in its sentence, as TronGrid does. Otherwise the first rest
   takes 30 seconds, and each further one half as long again, up to five minutes, until a call is answered.
 - No rest is longer than an hour.
