@@ -70,6 +70,8 @@ def start(folder: Path, *arguments: str) -> tuple["subprocess.Popen[str]", Runni
         ["sh", "-c", '"$@"; exit $?', "sh", sys.executable, "-c", STORY, *arguments],
         cwd=ROOT,
         env=environment(folder),
+        # Below nohup it would be ignored.
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         text=True,

@@ -48,7 +48,9 @@ class Strict(HTMLParser):
         self.found += [f"{tag} {key}" for key in given if key.startswith("on") or key == "style"]
         for key in URLS:
             url = (given.get(key) or "").strip().lower()
-            if url.startswith(("javascript:", "vbscript:", "data:")):
+            # A file that the page itself hands over: text, percent-encoded, and saved, not opened.
+            is_file = url.startswith("data:text/plain;charset=utf-8,") and "download" in given
+            if url.startswith(("javascript:", "vbscript:", "data:")) and not is_file:
                 self.found.append(f"{tag} {key}={url[:30]}")
 
 

@@ -35,7 +35,7 @@ max-examples = 20
 """
 """How many cases an operation gets at random, and how many chains of up to six requests there are. What the
 document forbids in each field is tried in the phase of coverage, which has a length of its own."""
-LEAST_CASES = 600
+LEAST_CASES = 500
 
 
 def run_schemathesis(shop: Shop, folder: Path, operations: Sequence[str], phases: str) -> Counter[str]:

@@ -37,9 +37,11 @@ def open_real(folder: Path) -> dict[str, EvmChain | TronChain]:
     """Both chains for payouts."""
     where = json.loads((folder / NAME).read_text())
     evm_rules = EvmRules(
-        chain_id=where["evm_chain_id"], token=bytes.fromhex(where["evm_token"]), stuck_blocks=5
+        chain_id=where["evm_chain_id"], token=bytes.fromhex(where["evm_token"]), stuck_blocks=5, recent_s=0
     )
-    tron_rules = TronRules(chain_id=where["tron_chain_id"], token=bytes.fromhex(where["tron_token"]))
+    tron_rules = TronRules(
+        chain_id=where["tron_chain_id"], token=bytes.fromhex(where["tron_token"]), recent_s=0
+    )
     key = PrivateKey(bytes.fromhex(where["tron_key"]))
     return {
         "ERC20": EvmChain(
