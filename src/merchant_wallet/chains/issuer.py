@@ -57,16 +57,6 @@ def require_current(successors: Sequence[str | None]) -> None:
         raise Blocked(Obstacle("deprecated", text))
 
 
-def require_other(chain: str, token: bytes, contract: bytes, replaced_by: Sequence[str | None]) -> None:
-    """Raises Blocked if a contract moves the same balances as the token.
-
-    `replaced_by` are the successors that the two name.
-    """
-    if {format_address(chain, token), format_address(chain, contract)} & set(replaced_by):
-        text = "it is the same USDT: this contract replaces the token of the settings, or is replaced by it"
-        raise Blocked(Obstacle("token", text))
-
-
 def read_destroyed(topics: Sequence[bytes], content: bytes) -> tuple[bytes, int] | None:
     """Whose funds a log of the token says were destroyed, and how much. None for another log."""
     if list(topics) != [DESTROYED_TOPIC] or len(content) != 2 * _WORD:

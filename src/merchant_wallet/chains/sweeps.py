@@ -258,3 +258,13 @@ class NoSigner:
     async def sign(self, request: SigningRequest) -> bytes:
         """Raises SigningRefused."""
         raise SigningRefused(f"this process has no keys and can't sign a {request.purpose}")
+
+
+def require_other(chain: str, token: bytes, contract: bytes, replaced_by: Sequence[str | None]) -> None:
+    """Raises Blocked if a contract moves the same balances as the token.
+
+    `replaced_by` are the successors that the two name.
+    """
+    if {format_address(chain, token), format_address(chain, contract)} & set(replaced_by):
+        text = "it is the same USDT: this contract replaces the token of the settings, or is replaced by it"
+        raise Blocked(Obstacle("token", text))

@@ -34,7 +34,6 @@ from merchant_wallet.chains.evm.transactions import (
     parse_signed,
     recover_sender,
 )
-from merchant_wallet.chains.issuer import require_other
 from merchant_wallet.chains.jsonrpc import CallReverted
 from merchant_wallet.chains.protocol import (
     Blocked,
@@ -47,7 +46,16 @@ from merchant_wallet.chains.protocol import (
     Verdict,
 )
 from merchant_wallet.chains.signer import Signer
-from merchant_wallet.chains.sweeps import RESCUE, TOP_UP, ChainSweeper, Quote, Rescue, SweepTx, sign_sweep
+from merchant_wallet.chains.sweeps import (
+    RESCUE,
+    TOP_UP,
+    ChainSweeper,
+    Quote,
+    Rescue,
+    SweepTx,
+    require_other,
+    sign_sweep,
+)
 from merchant_wallet.chains.transport import NodeRefused
 
 _PLAIN_GAS: Final = 21_000

@@ -20,7 +20,7 @@ from merchant_wallet.base.chains import COINS, TRC20
 from merchant_wallet.base.currencies import USDT
 from merchant_wallet.base.money import UNITS_PER_COIN
 from merchant_wallet.chains.evm.transactions import encode_transfer_call
-from merchant_wallet.chains.issuer import require_current, require_no_fee, require_other
+from merchant_wallet.chains.issuer import require_current, require_no_fee
 from merchant_wallet.chains.protocol import (
     Blocked,
     ChainAway,
@@ -35,7 +35,16 @@ from merchant_wallet.chains.protocol import (
     Verdict,
 )
 from merchant_wallet.chains.signer import Signer
-from merchant_wallet.chains.sweeps import RESCUE, TOP_UP, ChainSweeper, Quote, Rescue, SweepTx, sign_sweep
+from merchant_wallet.chains.sweeps import (
+    RESCUE,
+    TOP_UP,
+    ChainSweeper,
+    Quote,
+    Rescue,
+    SweepTx,
+    require_other,
+    sign_sweep,
+)
 from merchant_wallet.chains.transport import NodeFailed, answer_of, attempt
 from merchant_wallet.chains.tron.answers import TransactionRecord
 from merchant_wallet.chains.tron.chain import TronChain
