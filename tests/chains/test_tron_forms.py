@@ -195,10 +195,16 @@ def test_blocks_calls_and_accounts_have_the_forms_of_a_real_node(
         ("resources", client.ask("/wallet/getaccountresource", address="41" + address_of(PAYER).hex())),
         ("no_such_block", client.ask("/wallet/getaccountresource", address="41" + RECIPIENT.hex())),
     ]
+    # Another network may have accepted further proposals, and another set-up has more to say of its node.
+    may_have_more = isinstance(network, NamedTron)
     for name, answer in answers:
-        expect(name, answer)
+        differences = find_differences(RECORDED[name], answer)
+        wrong = [text for text in differences if not (may_have_more and text.endswith(" is not known"))]
+        assert wrong == [], name
     bad = client.ask("/wallet/gettransactioninfobyid", value="nothing")
-    assert bad == {"Error": RECORDED["errors"]["no_txid"]}
+    # The position depends on how the question is spaced.
+    assert list(bad) == ["Error"]
+    assert re.sub(r" \d+:\d+:", " :", bad["Error"]) == RECORDED["errors"]["no_txid"]
 
 
 @pytest.mark.each_node
