@@ -24,7 +24,7 @@ from merchant_wallet.cli.options import (
     ProposalReasonOption,
     read_amount,
 )
-from merchant_wallet.cli.second_person import describe_lone_change, print_proposed, propose
+from merchant_wallet.cli.second_person import describe_lone_change, print_changed, propose
 from merchant_wallet.cli.session import Session, run
 
 if TYPE_CHECKING:
@@ -114,11 +114,9 @@ def wallet(
         return {**document, "lookalikes": await list_lookalikes(session, new)}, proposed
 
     document, proposed = _run(data, act)
-    if proposed is None:
-        terminal.print_answer(document, as_json)
-    else:
-        print_proposed(proposed, as_json, lookalikes=document["lookalikes"])
-    note_lookalikes(document["lookalikes"])
+    alike = document["lookalikes"]
+    print_changed(document if proposed is None else proposed, as_json, lookalikes=alike)
+    note_lookalikes(alike)
 
 
 @app.command()
@@ -341,10 +339,7 @@ def _run(data: Path | None, act: Any) -> Done:
 
 def _print(done: Done, as_json: bool) -> None:
     document, proposed = done
-    if proposed is not None:
-        print_proposed(proposed, as_json)
-    else:
-        terminal.print_answer(document, as_json)
+    print_changed(document if proposed is None else proposed, as_json)
 
 
 async def _find(session: Session, number: int) -> "ColdTransfer":

@@ -305,12 +305,9 @@ def _decide(
         return {**shown, "status": acts.RELEASED if is_released else acts.DROPPED}, None
 
     document, proposed = run(data, act)
-    if proposed is not None:
-        from merchant_wallet.cli.second_person import print_proposed
+    from merchant_wallet.cli.second_person import print_changed
 
-        print_proposed(proposed, as_json)
-    else:
-        terminal.print_answer(document, as_json)
+    print_changed(document if proposed is None else proposed, as_json)
 
 
 async def _propose_release(session: Session, one: "DepositLine", reason: str) -> "ProposedChange | None":

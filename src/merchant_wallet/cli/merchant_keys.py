@@ -15,7 +15,13 @@ from merchant_wallet.cli import terminal
 from merchant_wallet.cli.failures import CANNOT_RUN, REFUSED, Failure
 from merchant_wallet.cli.merchant_access import KEPT_ONCE, open_keyring, propose_secret
 from merchant_wallet.cli.options import DataOption, JsonOption, MerchantArgument, ProposalReasonOption
-from merchant_wallet.cli.second_person import describe_lone_change, describe_reason, print_proposed, propose
+from merchant_wallet.cli.second_person import (
+    describe_lone_change,
+    describe_reason,
+    print_changed,
+    print_proposed,
+    propose,
+)
 from merchant_wallet.cli.session import Session, run
 
 if TYPE_CHECKING:
@@ -131,10 +137,7 @@ def set_key(
         return await _change(session, merchant, key, name, typed, reason)
 
     changed, proposed = run(data, act)
-    if proposed is not None:
-        print_proposed(proposed, as_json)
-    else:
-        terminal.print_answer(_for_reader(describe(changed), as_json), as_json)
+    print_changed(_for_reader(describe(changed), as_json) if proposed is None else proposed, as_json)
 
 
 @app.command("roll-key")

@@ -219,12 +219,9 @@ def record(
         named = refused.refusal is RecordRefusal.UNNAMED
         hint = f" Give --corrects {refused.facts['no']}, or --corrects none." if named else ""
         raise Failure(f"{refused} Nothing was changed.{hint}") from None
-    if proposed is not None:
-        from merchant_wallet.cli.second_person import print_proposed
+    from merchant_wallet.cli.second_person import print_changed
 
-        print_proposed(proposed, as_json)
-    else:
-        terminal.print_answer(document, as_json)
+    print_changed(document if proposed is None else proposed, as_json)
 
 
 @app.command()

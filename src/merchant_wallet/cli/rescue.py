@@ -13,7 +13,7 @@ from merchant_wallet.cli.options import (
     LimitOption,
     ProposalReasonOption,
 )
-from merchant_wallet.cli.second_person import describe_lone_change, print_proposed, propose
+from merchant_wallet.cli.second_person import describe_lone_change, print_changed, propose
 from merchant_wallet.cli.session import Session, run
 
 if TYPE_CHECKING:
@@ -99,10 +99,7 @@ def propose_rescue(
         return await _propose(session, (chain, address, token, amount, to), reason)
 
     document, proposed = run(data, act)
-    if proposed is not None:
-        print_proposed(proposed, as_json)
-    else:
-        terminal.print_answer(document, as_json)
+    print_changed(document if proposed is None else proposed, as_json)
 
 
 @app.command("list")

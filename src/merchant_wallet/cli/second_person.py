@@ -151,12 +151,12 @@ def print_proposal(document: Mapping[str, Any], as_json: bool) -> None:
     terminal.print_answer(document if as_json else flatten(document), as_json)
 
 
-def print_changed(done: "dict[str, Any] | ProposedChange", as_json: bool) -> None:
-    """Print what was changed, or the proposal that was made instead."""
+def print_changed(done: "dict[str, Any] | ProposedChange", as_json: bool, **more: Any) -> None:
+    """Print what was changed, or the proposal that was made instead, with more fields."""
     if isinstance(done, dict):
-        terminal.print_answer(done, as_json)
+        terminal.print_answer({**done, **more}, as_json)
     else:
-        print_proposed(done, as_json)
+        print_proposed(done, as_json, **more)
 
 
 def print_proposed(change: "ProposedChange", as_json: bool, **more: Any) -> None:

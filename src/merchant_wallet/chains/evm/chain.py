@@ -49,6 +49,7 @@ from merchant_wallet.chains.evm.transactions import (
     recover_sender,
 )
 from merchant_wallet.chains.evm.unsigned import build_unsigned
+from merchant_wallet.chains.fitting_nodes import FittingNodes
 from merchant_wallet.chains.foreign import (
     DECIMALS,
     SYMBOL,
@@ -84,8 +85,6 @@ from merchant_wallet.chains.transport import (
 
 _PLAIN_GAS: Final = 21_000
 _SKEW_MS: Final = 300_000
-_SETUP_S: Final = 600.0
-"""How long the chain and the token of a node that fits are not asked for again."""
 
 
 class EvmChain:
@@ -110,7 +109,7 @@ class EvmChain:
         self._reads = {node: NodeReads(node, rules) for node in self.nodes.each}
         self._mined = MinedTransfers(clock_s)
         self._clock_s = clock_s
-        self._fitted_s: dict[EvmNode, float] = {}
+        self._fitting: FittingNodes[EvmNode] = FittingNodes(clock_s)
 
     @property
     def wallet(self) -> bytes:
@@ -368,14 +367,11 @@ class EvmChain:
 
     async def _check_again(self, node: EvmNode, clock_ms: Callable[[], int]) -> list[str]:
         """Like `_check_node`. Chain and token of a node that fitted lately are not asked for again."""
-        now_s = self._clock_s()
-        # After a failure everything is asked for: another node may be in its place.
-        fitted_s = self._fitted_s.pop(node, float("-inf"))
-        is_known = now_s - fitted_s < _SETUP_S
-        check = self._check_clock if is_known else self._check_node
-        if not (wrong := await check(node, clock_ms)):
-            self._fitted_s[node] = fitted_s if is_known else now_s
-        return wrong
+        return await self._fitting.check(
+            node,
+            lambda node: self._check_node(node, clock_ms),
+            lambda node: self._check_clock(node, clock_ms),
+        )
 
     async def _check_node(self, node: EvmNode, clock_ms: Callable[[], int]) -> list[str]:
         rules, where = self.rules, f"{self.rules.name}, node {node.name}"

@@ -18,7 +18,7 @@ from merchant_wallet.base.chains import CHAINS
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.chains.keys.keystore import JOURNAL, Keystore
 from merchant_wallet.chains.keys.signing_journal import SignedPayment, SigningJournal
-from merchant_wallet.chains.keys.signing_rules import ParsedRequest, SigningRules, read_request
+from merchant_wallet.chains.keys.signing_rules import FROM_DEPOSIT, ParsedRequest, SigningRules, read_request
 from merchant_wallet.chains.signer import SignerAway, SigningRefused, SigningRequest
 
 log = structlog.get_logger("signer")
@@ -78,7 +78,7 @@ class LocalSigner:
         if request.purpose in ("payout", "cold"):
             with self._lock:
                 self._journal.admit(_payment(request, parsed, self._clock()))
-        spends_deposit = request.purpose in ("sweep", "rescue")
+        spends_deposit = request.purpose in FROM_DEPOSIT
         key = deposit_key if spends_deposit and deposit_key is not None else hot_key
         return key.sign_recoverable(parsed.digest, hasher=None)
 

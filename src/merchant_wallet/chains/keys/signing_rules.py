@@ -23,6 +23,8 @@ from merchant_wallet.chains.signer import SigningRefused, SigningRequest
 from merchant_wallet.chains.tron import transactions as tron_transactions
 from merchant_wallet.chains.tron.transactions import TronTransaction
 
+FROM_DEPOSIT: Final = frozenset({"sweep", "rescue"})
+"""What is signed with the key of a deposit address."""
 AMOUNT_BYTES: Final = 32
 """The amount of a rescue is a word of 256 bits, as in its call."""
 
@@ -87,8 +89,8 @@ def _check_purpose(
     """Check that the transfer fits the purpose: its chain, currency, source, amount and recipient."""
     transfer, purpose = request.transfer, request.purpose
     _require(transfer.chain == request.chain, "the transfer belongs to another chain")
-    from_deposit = purpose in ("sweep", "top_up", "rescue")
-    _require((deposit is not None) == from_deposit, f"a {purpose} has another source")
+    has_deposit = purpose in FROM_DEPOSIT or purpose == "top_up"
+    _require((deposit is not None) == has_deposit, f"a {purpose} has another source")
     if purpose == "rescue":
         _check_rescue(request, limits)
         return
@@ -164,7 +166,7 @@ def _read_tron(
 ) -> ParsedRequest:
     made = tron_transactions.parse_raw(request.unsigned)
     _require(request.purpose != "cancel", "a TRON wallet's transactions have no nonces to cancel")
-    sender = deposit if request.purpose in ("sweep", "rescue") else wallet
+    sender = deposit if request.purpose in FROM_DEPOSIT else wallet
     _require(made.owner == sender, "the bytes spend from another address")
     _require(made.fee_limit_sun <= limits.fee_cap, "the bytes may cost more than the fee cap")
     if request.purpose == "top_up":

@@ -18,6 +18,7 @@ from merchant_wallet.base import clock
 from merchant_wallet.base.addresses import keccak256, to_tron
 from merchant_wallet.base.chains import CHAINS, TRC20
 from merchant_wallet.chains.agreement import agree_on_block, is_known
+from merchant_wallet.chains.fitting_nodes import FittingNodes
 from merchant_wallet.chains.foreign import Moved, SeenTransaction, TokenWords, read_words
 from merchant_wallet.chains.issuer import NOWHERE, read_destroyed
 from merchant_wallet.chains.node_status import NodeStatus, look_at
@@ -36,8 +37,6 @@ TRANSFER_TOPIC: Final = keccak256(b"Transfer(address,address,uint256)").hex()
 MAX_SKEW_MS: Final = 60_000
 OFFSET_RANGE_MS: Final = 60_000
 """The bytes of a transfer name a moment up to so long before their signature, which makes them unique."""
-SETUP_S: Final = 600.0
-"""How long the chain and the token of a node that fits are not asked for again."""
 
 _WORD_HEX_DIGITS: Final = 64
 _ADDRESS_HEX_DIGITS: Final = 40
@@ -84,7 +83,7 @@ class TronReader:
         self._blocks = {node: NodeBlocks(node, self._read_transfers) for node in nodes.all}
         self._agreed_number = -1
         self._clock_s = clock_s
-        self._fitted_s: dict[TronNode, float] = {}
+        self._fitting: FittingNodes[TronNode] = FittingNodes(clock_s)
 
     async def close(self) -> None:
         """Close the connections to the nodes."""
@@ -242,14 +241,11 @@ class TronReader:
 
     async def _check_again(self, node: TronNode, now_ms: int) -> list[str]:
         """Like `_check_node`. Chain and token of a node that fitted lately are not asked for again."""
-        now_s = self._clock_s()
-        # After a failure everything is asked for: another node may be in its place.
-        fitted_s = self._fitted_s.pop(node, float("-inf"))
-        is_known = now_s - fitted_s < SETUP_S
-        check = self._check_clock if is_known else self._check_node
-        if not (wrong := await check(node, now_ms)):
-            self._fitted_s[node] = fitted_s if is_known else now_s
-        return wrong
+        return await self._fitting.check(
+            node,
+            lambda node: self._check_node(node, now_ms),
+            lambda node: self._check_clock(node, now_ms),
+        )
 
     async def _check_node(self, node: TronNode, now_ms: int) -> list[str]:
         rules, where = self.rules, f"{TRC20}, node {node.name}"
