@@ -73,16 +73,23 @@ def _replace(web: WebProcess) -> None:
 def test_processes_are_replaced_under_load_serve_pages_together_and_stop_with_their_supervisor(
     database_url: str, group: RunGroup
 ) -> None:
-    web = group()
+    web = group(WALLET_LOG_LEVEL="info")
     members = descendants(web.pid)
     assert len(members) == 2
     client = run(replace_under_load(database_url, web))
-    wait_until(lambda: not alive(members), "the old processes have ended")
+    wait_until(lambda: not alive(members), lambda: f"{members} have ended: {_list_events(web)}")
     members = descendants(web.pid)
     assert len(members) == 2
     run(a_page_its_session_and_its_stream_work_in_whichever_process_answers(web, client))
     os.kill(web.pid, signal.SIGKILL)
     wait_until(lambda: not alive(members), "the members have stopped")
+
+
+def _list_events(web: WebProcess) -> list[str]:
+    """What its log says beside requests."""
+    return [line for line in web.errors().splitlines() if '"event"' in line and '"operation"' not in line][
+        -40:
+    ]
 
 
 async def replace_under_load(database_url: str, web: WebProcess) -> Client:

@@ -4,6 +4,7 @@ The members are real processes that say what a web process says, and do nothing.
 """
 
 import os
+import re
 import signal
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
@@ -12,16 +13,20 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from tests.waits import TIMEOUT_S
+from tests.crash.service import alive
+from tests.waits import TIMEOUT_S, wait_until
 
 from merchant_wallet.base import restarts
 from merchant_wallet.base.config import ConfigError, load_settings
-from merchant_wallet.processes import web_group, web_member
+from merchant_wallet.processes import ending, web_group, web_member
 from merchant_wallet.processes.web_group import MAX_KILLED, WebGroup, open_inheritance
-from merchant_wallet.processes.web_member import Member, Membership
+from merchant_wallet.processes.web_member import HAND_OVER, Member, Membership
 
 READY = "echo ready: http://127.0.0.1:1; exec sleep 600"
 STARTING = "exec sleep 600"
+HEARS_LATE = "trap 'trap \"exit 0\" USR1' USR1; while :; do sleep 0.05; done"
+"""It hands over when it is told a second time."""
+DEAF = "trap '' USR1; exec sleep 600"
 Step = tuple[Callable[[], bool], Callable[[], None]]
 
 
@@ -99,6 +104,13 @@ def group(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Group]:
         os.close(fd)
 
 
+def _has_signal(member: Member, mask: str, number: signal.Signals) -> bool:
+    status = Path(f"/proc/{member.pid}/status").read_text()
+    found = re.search(rf"^{mask}:\s*([0-9a-f]+)$", status, re.MULTILINE)
+    assert found is not None
+    return bool(int(found[1], 16) >> (number - 1) & 1)
+
+
 def nothing() -> None:
     """The last step: see that it came so far."""
 
@@ -149,6 +161,33 @@ def test_members_killed_while_others_take_their_place_hinder_nothing(group: Grou
     assert not steps
     # One for the killed new one, and two that stay.
     assert len(group.started) == 3
+
+
+def test_a_member_that_missed_the_word_to_hand_over_hears_it_again_and_one_that_stays_is_killed(
+    group: Group, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(web_member, "REMINDER_S", 0.1)
+    monkeypatch.setattr(web_group, "KILL_MARGIN_S", 2.0)
+    monkeypatch.setattr(ending, "hand_over_limit_s", lambda settings: 0.0)
+    members = [HEARS_LATE, DEAF]
+    monkeypatch.setattr(web_member, "own_command", lambda: ["/bin/sh", "-c", members.pop(0)])
+    late, deaf = [web_member.start_member(Membership(0, 0, 0, seat, False), ()) for seat in (2, 3)]
+    wait_until(
+        lambda: _has_signal(deaf, "SigIgn", HAND_OVER) and _has_signal(late, "SigCgt", HAND_OVER),
+        "both have begun",
+    )
+    monkeypatch.setattr(web_member, "own_command", lambda: ["/bin/sh", "-c", READY])
+    group.inheritance = msgspec.structs.replace(
+        group.inheritance, members=[(late.pid, late.seat, True), (deaf.pid, deaf.seat, True)]
+    )
+    stayed: list[set[int]] = []
+    both = {late.pid, deaf.pid}
+    steps: list[Step] = [
+        (lambda: late.pid not in alive(both), lambda: stayed.append(alive(both))),
+        (lambda: not alive(both), nothing),
+    ]
+    assert group.run([], steps) == 0
+    assert stayed == [{deaf.pid}]
 
 
 def test_members_that_are_killed_at_each_start_end_the_group_with_a_status_of_its_own(group: Group) -> None:

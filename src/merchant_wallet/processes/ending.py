@@ -8,14 +8,20 @@ Rules:
 - `hand over`: other processes accept on the same socket. This one accepts nothing more, and each of its
   connections ends with its next answer. An idle one stays until its client uses or closes it, or for as long
   as an idle connection ever stays. So no client finds a connection closed that it was about to use.
+- The process has a limit to end, whatever the database does. What still waits then is cut, as by a kill.
 """
 
 import asyncio
+import faulthandler
+import os
+import threading
+from collections.abc import Coroutine
 from typing import Final
 
 import structlog
 
 from merchant_wallet.api.connection import KEEP_ALIVE_S
+from merchant_wallet.base.settings import Settings
 from merchant_wallet.processes.app import Web
 from merchant_wallet.processes.listener import Listener
 
@@ -28,6 +34,8 @@ SETTLED_S: Final = 1.0
 HANDOVER_S: Final = KEEP_ALIVE_S + 30.0
 """The longest that a process stays that was replaced: an idle connection, and a slow request on it."""
 POLL_S: Final = 0.05
+CLOSE_S: Final = 8.0
+"""The longest that connections to the database may take to close. A supervisor kills a little later."""
 
 
 async def stop(web: Web, listener: Listener, *, unready_s: float, drain_s: float, is_kept: bool) -> None:
@@ -79,3 +87,40 @@ async def _wait_idle(listener: Listener, idle_s: float, longest_s: float) -> Non
     # Connections end by themselves and notify nobody.
     while not listener.is_idle_for(idle_s) and loop.time() < ends_s:  # noqa: ASYNC110
         await asyncio.sleep(POLL_S)
+
+
+def stop_limit_s(settings: Settings) -> float:
+    """The longest that a process takes to stop."""
+    return settings.unready_s + settings.drain_timeout_s + CLOSE_S
+
+
+def hand_over_limit_s(settings: Settings) -> float:
+    """The longest that a process stays whose siblings go on alone."""
+    return HANDOVER_S + settings.drain_timeout_s + CLOSE_S
+
+
+def end_within(limit_s: float) -> None:
+    """End this process with status 1 if it still runs then. Its log says where its tasks and threads stood.
+
+    Called in the event loop of the process.
+    """
+    timer = threading.Timer(limit_s, _end, (limit_s, asyncio.get_running_loop()))
+    timer.daemon = True
+    timer.start()
+
+
+def _end(limit_s: float, loop: asyncio.AbstractEventLoop) -> None:
+    waits = sorted(map(_find_wait, asyncio.all_tasks(loop)))
+    log.error("did not stop in time and ends now; its threads follow", limit_s=limit_s, tasks_wait_in=waits)
+    faulthandler.dump_traceback()
+    os._exit(1)
+
+
+def _find_wait(task: asyncio.Task[object]) -> str:
+    """The innermost coroutine in which a task waits."""
+    coroutine: object = task.get_coro()
+    while isinstance(inner := getattr(coroutine, "cr_await", None), Coroutine):
+        coroutine = inner
+    frame = getattr(coroutine, "cr_frame", None)
+    where = f":{frame.f_lineno}" if frame else ""
+    return f"{getattr(coroutine, '__qualname__', coroutine)}{where}"

@@ -92,8 +92,19 @@ async def _run(
         on_ready(address)
         systemd.notify_ready()
 
+    bounding = asyncio.create_task(_bound_end(settings, stop, place.hand_over))
     await serve(base, say_ready, stop, place=place)
+    bounding.cancel()
     systemd.notify_stopping()
+
+
+async def _bound_end(settings: Settings, stop: asyncio.Event, hand_over: asyncio.Event) -> None:
+    """A database that answers nothing must not keep this process."""
+    await wait_for_any(stop, hand_over)
+    if not stop.is_set():
+        ending.end_within(ending.hand_over_limit_s(settings))
+        await stop.wait()
+    ending.end_within(ending.stop_limit_s(settings))
 
 
 @dataclass(frozen=True)

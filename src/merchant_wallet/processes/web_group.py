@@ -32,7 +32,7 @@ from merchant_wallet.base.restarts import Backoff
 from merchant_wallet.base.settings import Settings
 from merchant_wallet.base.siblings import FIRST_SEAT, LAYOUT, SEATS, Siblings, create_shared_memory
 from merchant_wallet.observability.sibling_figures import end_seat
-from merchant_wallet.processes import systemd
+from merchant_wallet.processes import ending, systemd
 from merchant_wallet.processes.listening_socket import bind, resolve_host, take_systemd_socket, url_of
 from merchant_wallet.processes.web_member import Member, Membership, check_program, own_command, start_member
 
@@ -102,6 +102,7 @@ class WebGroup:
         """How often the member of each seat was killed before it was ready."""
         self._backoff = Backoff(immediate_first=True)
         self._due_s = 0.0
+        self._hand_over_limit_s = ending.hand_over_limit_s(settings) + KILL_MARGIN_S
         self._stopping = threading.Event()
         self._is_replacement_wanted = False
         self.status = 0
@@ -120,6 +121,9 @@ class WebGroup:
             while not self._stopping.wait(POLL_S) and not is_orphan():
                 self._reap()
                 self._step()
+                for member in self._members:
+                    if member.is_leaving:
+                        member.remind(self._hand_over_limit_s)
         finally:
             self._stop()
 
@@ -241,7 +245,9 @@ class WebGroup:
 
 def _adopt(pid: int, seat: int, is_leaving: bool) -> Member:
     member = Member(pid, seat)
-    member.is_old, member.is_leaving = True, is_leaving
+    member.is_old = True
+    if is_leaving:
+        member.hand_over()
     return member
 
 

@@ -3,7 +3,7 @@
 Rules:
 - It runs the same command line as its supervisor. A variable of the environment makes it a member.
 - It stops on SIGTERM, and when its supervisor ends. On `HAND_OVER` it leaves the socket to the others, and
-  ends when its connections have ended.
+  ends when its connections have ended. It is told so again and again: a signal may be lost.
 """
 
 import os
@@ -16,6 +16,9 @@ from collections.abc import Iterable
 from typing import IO, Final
 
 import msgspec
+import structlog
+
+log = structlog.get_logger("server")
 
 VARIABLE: Final = "MERCHANT_WALLET_WEB_MEMBER"
 CHECK: Final = "MERCHANT_WALLET_WEB_CHECK"
@@ -25,6 +28,8 @@ READY_PREFIX: Final = "ready: "
 FAILED_PREFIX: Final = "failed: "
 CHECK_TIMEOUT_S: Final = 60.0
 LAST_WORDS_S: Final = 1.0
+REMINDER_S: Final = 1.0
+"""A member that shall hand over is told so this often."""
 
 
 class Membership(msgspec.Struct, frozen=True):
@@ -54,6 +59,7 @@ class Member:
         self.is_ready = output is None
         self.failure = ""
         self.started_s = time.monotonic()
+        self._left_s = self._told_s = 0.0
         self._listener: threading.Thread | None = None
         if output is not None:
             self._listener = threading.Thread(target=self._listen, args=(output,), daemon=True)
@@ -74,7 +80,19 @@ class Member:
     def hand_over(self) -> None:
         """Let it leave its connections to the others."""
         self.is_leaving = True
+        self._left_s = self._told_s = time.monotonic()
         self.signal(HAND_OVER)
+
+    def remind(self, limit_s: float) -> None:
+        """Say it again to a member that is leaving, and kill it when it has taken more than this time."""
+        now_s = time.monotonic()
+        if now_s >= self._left_s + limit_s:
+            log.error("a web process did not hand over in time and is killed", pid=self.pid, limit_s=limit_s)
+            self.signal(signal.SIGKILL)
+            self._left_s = now_s
+        elif now_s >= self._told_s + REMINDER_S:
+            self._told_s = now_s
+            self.signal(HAND_OVER)
 
     def reap(self) -> int | None:
         """Its exit status, once it has ended: a negative one is the signal that killed it."""
