@@ -780,6 +780,7 @@ CREATE TABLE public.instance (
     pid integer NOT NULL,
     started_ms bigint NOT NULL,
     seen_ms bigint NOT NULL,
+    clock_ahead_ms bigint,
     CONSTRAINT instance_side CHECK ((side = ANY (ARRAY['web'::text, 'worker'::text])))
 );
 

@@ -46,9 +46,10 @@ from merchant_wallet.observability.logs import AccessLog
 from merchant_wallet.processes import stop_signals
 from merchant_wallet.processes.app import Web, make_operation_context
 from merchant_wallet.processes.base import Base
+from merchant_wallet.processes.compared_clock import ComparedClock
 from merchant_wallet.processes.listener import Listener
 from merchant_wallet.processes.listening_socket import bind, url_of
-from merchant_wallet.processes.routes import build_endpoints, build_routes
+from merchant_wallet.processes.routes import Dispatch, build_endpoints, build_rest
 from merchant_wallet.processes.web import serve_web
 
 HOST: Final = "127.0.0.1"
@@ -205,7 +206,9 @@ async def serve(merchants: list[BenchMerchant]) -> None:
     access_log.start()
     dependencies = make_dependencies(merchants, access_log, address)
     endpoints = build_endpoints(dependencies)
-    web = Web(endpoints, build_routes(endpoints, dependencies, "sandbox"), dependencies)
+    clock = ComparedClock(now_ms)
+    rest = build_rest(dependencies, "sandbox", clock)
+    web = Web(endpoints, Dispatch(endpoints, (), rest), dependencies, clock)
 
     async def run(_: Listener) -> None:
         print(f"ready: {address}", flush=True)

@@ -130,6 +130,19 @@ MACHINES: Final = Dashboard(
                     "Requests under way",
                     (("max by (instance, process) (wallet_requests_under_way)", "{{instance}} {{process}}"),),
                     "Begun and not answered yet.",
+                    width=6,
+                ),
+                Panel(
+                    "Clocks",
+                    (
+                        (
+                            "max by (instance, process) (wallet_clock_ahead_seconds)",
+                            "{{instance}} {{process}}",
+                        ),
+                    ),
+                    "How far each is ahead of the database's. Beyond 30 s a process is not ready.",
+                    unit="s",
+                    width=6,
                 ),
                 Panel(
                     "Batches without a read",
@@ -142,11 +155,13 @@ MACHINES: Final = Dashboard(
                     ),
                     "All their rows were cached. It falls if one merchant's requests go to many processes.",
                     unit="percentunit",
+                    width=6,
                 ),
                 Panel(
                     "Refused signatures",
                     ((f"sum(increase(wallet_signer_refusals_total[{RATE}]))", "refused"),),
                     "The signer's limits, or somebody who should not ask.",
+                    width=6,
                 ),
             ),
         ),

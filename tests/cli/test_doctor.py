@@ -11,11 +11,11 @@ from tests.cli.conftest import Wallet
 from tests.roles import as_web
 
 from merchant_wallet.base.addresses import to_eip55
-from merchant_wallet.base.clock import now_ms
+from merchant_wallet.base.clock import MAX_SKEW_MS, now_ms
 from merchant_wallet.book.writer import Writer
 from merchant_wallet.cli.doctor import judge_build, print_findings
 from merchant_wallet.cli.findings import Finding
-from merchant_wallet.cli.server_checks import MAX_SKEW_MS, judge_roles, judge_skew
+from merchant_wallet.cli.server_checks import judge_roles, judge_skew
 from merchant_wallet.processes.python_build import runs_optimised
 
 ALL = [
@@ -30,6 +30,7 @@ ALL = [
     "migrations",
     "roles",
     "programs",
+    "program clocks",
     "connections",
     "clock",
     "master key",

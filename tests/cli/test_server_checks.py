@@ -15,6 +15,7 @@ from merchant_wallet.cli.server_checks import (
     judge_connections,
     judge_disks,
     judge_durability,
+    judge_program_clocks,
     judge_programs,
     judge_standbys,
     judge_texts,
@@ -96,6 +97,18 @@ def test_programs_of_two_versions_are_named() -> None:
     mixed = judge_programs([("web", "1.0"), ("web", "2.0")], "2.0")
     assert (mixed.word, mixed.text) == ("hint", "web 1 × 1.0, web 1 × 2.0; this command is 2.0")
     assert judge_programs([("web", "1.0")], "2.0").word == "hint"
+
+
+@each_row(
+    ("ahead_ms", "word"),
+    [(None, "ok"), (0, "ok"), (1_000, "ok"), (1_001, "wrong"), (-3_600_000, "wrong")],
+)
+def test_a_program_whose_clock_differs_from_the_databases_is_named(ahead_ms: int | None, word: str) -> None:
+    finding = judge_program_clocks([("web 1.0 on near (pid 3)", 5), ("web 1.0 on far (pid 7)", ahead_ms)])
+    assert finding.word == word
+    assert "near" not in finding.text
+    if ahead_ms == -3_600_000:
+        assert finding.text == "web 1.0 on far (pid 7) is 3600 s behind the database"
 
 
 def test_the_server_has_room_for_the_programs_that_run() -> None:

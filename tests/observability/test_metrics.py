@@ -94,6 +94,7 @@ def make_metrics(
         writer=Queue(),
         request_counters=request_counters,
         under_way=lambda: 2,
+        clock_ahead_ms=lambda: -1500,
         signer_refusals=lambda: 1,
         rollback_evidence=lambda: 0,
         list_nodes=lambda: {"n.example": NodeFigures({"payouts": 5}, 2.5, 1)},
@@ -234,6 +235,7 @@ def test_the_process_shows_what_it_counts(database_url: str) -> None:
     assert shown["wallet_node_wait_seconds_total", ("n.example",)] == 2.5
     assert shown["wallet_node_rests_total", ("n.example",)] == 1
     assert shown["wallet_requests_under_way", ("web",)] == 2
+    assert shown["wallet_clock_ahead_seconds", ("web",)] == -1.5
 
 
 def test_the_sandboxs_blocks_say_nothing_about_a_lag(

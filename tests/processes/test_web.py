@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 import socket
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
@@ -162,6 +163,29 @@ def test_with_time_to_be_unready_it_answers_everything_and_says_first_that_it_le
         assert 50300 not in running.client.heard
 
     run(_run(_make_base(database_url, tmp_path, WALLET_UNREADY_S="1"), scenario))
+
+
+def test_with_a_clock_an_hour_ahead_it_is_not_ready_and_still_answers(
+    database_url: str, tmp_path: Path
+) -> None:
+    base = _make_base(database_url, tmp_path)
+
+    async def scenario() -> None:
+        stop, ready = asyncio.Event(), asyncio.get_running_loop().create_future()
+        served = asyncio.create_task(server.serve(base, ready.set_result, stop, lambda: now_ms() + 3_600_000))
+        url = await ready
+        async with httpx.AsyncClient() as pages:
+            await eventually(lambda: _says(pages, f"{url}/readyz", 503))
+            assert (await pages.get(f"{url}/readyz")).json() == {"status": "wrong clock", "mode": "sandbox"}
+            assert await _says(pages, f"{url}/healthz", 200)
+            page = (await pages.get(f"{url}/metrics")).text
+            found = re.search(r'^wallet_clock_ahead_seconds{process="web"} (\S+)$', page, re.MULTILINE)
+            assert found is not None
+            assert abs(float(found[1]) - 3600) < 5
+        stop.set()
+        await served
+
+    run(scenario())
 
 
 async def _says(pages: httpx.AsyncClient, url: str, status: int) -> bool:

@@ -7,10 +7,11 @@ from typing import Any, Final
 import psycopg
 
 from merchant_wallet.base.cells import Cell
+from merchant_wallet.base.clock import MAX_SKEW_MS, find_skew_ms
 from merchant_wallet.base.counted import count_of
 from merchant_wallet.base.settings import Settings
 from merchant_wallet.cli.findings import Finding, fetch
-from merchant_wallet.cli.server_checks import MAX_SKEW_MS, count_skew_ms, judge_roles
+from merchant_wallet.cli.server_checks import judge_roles
 
 MAX_MIRROR_AGE_MS: Final = 30_000
 """A worker renews the copies of rates each second. After a minute the cell exchanges nothing."""
@@ -116,7 +117,7 @@ async def _check_state(home: Any, conn: Any, cell: Cell) -> str:
             f"closed, or it has moved: {said} (id, version, open)",
             "if the cell is not being moved, correct WALLET_CELL_URLS: it may lead to the old place",
         )
-    skew_ms = count_skew_ms(state.home_before_ms, state.now_ms, state.home_after_ms)
+    skew_ms = abs(find_skew_ms(state.home_before_ms, state.now_ms, state.home_after_ms))
     if skew_ms > MAX_SKEW_MS:
         raise CellWrong(f"its clock is {skew_ms} ms away from home's", "set both machines' clocks by NTP")
     today = state.now_ms // DAY_MS

@@ -124,6 +124,7 @@ _ORDER: Final = (
     "migrations",
     "roles",
     "programs",
+    "program clocks",
     "connections",
     "clock",
     "master key",

@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from merchant_wallet.base.clock import MAX_SKEW_MS, find_skew_ms
 from merchant_wallet.base.connection_limits import COMMANDS, SERVE_CONNECTIONS, WORK_CONNECTIONS
 from merchant_wallet.base.session_settings import is_replaced
 from merchant_wallet.base.settings import Settings
@@ -25,7 +26,6 @@ MIN_FREE_SHARE: Final = 0.05
 GOOD_FREE_SHARE: Final = 0.15
 FULL_SHARE: Final = 0.9
 BACKUP_SECTION: Final = "docs/operating.md, Back-up and restore"
-MAX_SKEW_MS: Final = 1000
 BYTE_ORDERS: Final = ("C", "POSIX", "C.UTF-8", "C.utf8")
 """Collations that compare the bytes of texts."""
 SEPARATE: Final = (
@@ -62,6 +62,7 @@ async def check_programs(conn: Any) -> AsyncIterator[Finding]:
 
     live = await list_live(conn)
     yield judge_programs([(instance.side, instance.version) for instance in live], read_version())
+    yield judge_program_clocks([(str(instance), instance.clock_ahead_ms) for instance in live])
     (most, used) = (await fetch(conn, "count_connections"))[0]
     yield judge_connections(Counter(instance.side for instance in live), most, used)
 
@@ -158,6 +159,19 @@ def judge_programs(running: Iterable[tuple[str, str]], own: str) -> Finding:
     return Finding("programs", f"{text}; this command is {own}", hint=hint)
 
 
+def judge_program_clocks(running: Iterable[tuple[str, int | None]]) -> Finding:
+    """Judge the clocks of programs that run: how far each is ahead of the database's, if it is known."""
+    far = [(name, ahead_ms) for name, ahead_ms in running if ahead_ms and abs(ahead_ms) > MAX_SKEW_MS]
+    if not far:
+        return Finding("program clocks", "no program's clock is known to differ from the database's")
+    text = ", ".join(
+        f"{name} is {abs(ahead_ms) / 1000:.0f} s {'ahead of' if ahead_ms > 0 else 'behind'} the database"
+        for name, ahead_ms in far
+    )
+    advice = "set that machine's clock by NTP; if all say the same, it is the database's machine"
+    return Finding("program clocks", text, advice)
+
+
 def judge_connections(sides: Mapping[str, int], most: int, used: int) -> Finding:
     """Judge the server's sessions. `most` is what it takes from ordinary users."""
     needed = sides.get("web", 0) * SERVE_CONNECTIONS + sides.get("worker", 0) * WORK_CONNECTIONS + COMMANDS
@@ -197,13 +211,7 @@ def judge_roles(found: Sequence[tuple[str, str | None, bool]]) -> Finding:
 
 def judge_skew(before_ms: int, theirs_ms: int, after_ms: int) -> Finding:
     """Judge the database's clock, which was read between two readings of our own."""
-    skew_ms = count_skew_ms(before_ms, theirs_ms, after_ms)
+    skew_ms = abs(find_skew_ms(before_ms, theirs_ms, after_ms))
     text = f"{skew_ms} ms away from the database's"
     advice = None if skew_ms <= MAX_SKEW_MS else "set both machines' clocks by NTP"
     return Finding("clock", text, advice)
-
-
-def count_skew_ms(before_ms: int, theirs_ms: int, after_ms: int) -> int:
-    """How far a clock is away that was read between two readings of another one."""
-    # The reading happened between the two others, so only a difference beyond them is skew.
-    return max(before_ms - theirs_ms, theirs_ms - after_ms, 0)

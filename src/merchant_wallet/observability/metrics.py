@@ -113,6 +113,7 @@ class Metrics:
         writer: WriterStatistics | None = None,
         request_counters: RequestCounters | None = None,
         under_way: Callable[[], int] | None = None,
+        clock_ahead_ms: Callable[[], int | None] = lambda: None,
         signer_refusals: Callable[[], int] | None = None,
         rollback_evidence: Callable[[], int] | None = None,
         list_nodes: Callable[[], Mapping[str, NodeStatistics]] | None = None,
@@ -126,6 +127,7 @@ class Metrics:
         self._process = process
         self._figures = ProcessFigures(process)
         self._clock = clock
+        self._clock_ahead_ms = clock_ahead_ms
         self._settings = settings
         self._writer = writer
         self._request_counters = request_counters
@@ -192,6 +194,8 @@ class Metrics:
     def _count(self) -> Iterator[Sample]:
         yield from list_settings(self._settings, self._process)
         own = (self._process,)
+        if (ahead_ms := self._clock_ahead_ms()) is not None:
+            yield "wallet_clock_ahead_seconds", own, ahead_ms / 1000
         if self._request_counters is not None:
             for (path, code), count in sorted(self._request_counters.by_code().items()):
                 yield "wallet_requests", (name_operation(path), str(code)), count

@@ -10,12 +10,18 @@ from typing import Final
 
 from merchant_wallet.observability.metric_rows import Alert, Metric
 
+_AHEAD: Final = "max(abs(wallet_clock_ahead_seconds))"
 _ALL: Final = "sum(rate(wallet_requests_total[5m]))"
 
 
 def _share(code: int) -> str:
     return f'sum(rate(wallet_requests_total{{code="{code}"}}[5m])) / ({_ALL} > 0)'
 
+
+_REFUSED: Final = (
+    'sum by (code) (rate(wallet_requests_total{code=~"4....",code!~"42900|40102"}[5m]))'
+    f" / on () group_left () ({_ALL} > 0) > 0.3"
+)
 
 COUNTERS: Final = (
     Metric(
@@ -28,9 +34,21 @@ COUNTERS: Final = (
             Alert(
                 "WalletRequestsLimited", "more than 10 % are 42900", f"{_share(42900)} > 0.1", "ticket", "15m"
             ),
+            Alert(
+                "WalletTimestampsRefused",
+                "more than 2 % are 40102",
+                f"{_share(40102)} > 0.02",
+                "ticket",
+                "5m",
+            ),
+            Alert(
+                "WalletRequestsRefused", "more than 30 % have one code of 4xxxx", _REFUSED, "ticket", "15m"
+            ),
         ),
         "50000: the log has `request failed` or `command failed` with the request's id. 50300: look at "
-        "`wallet_commands_waiting` and the database. 42900: the merchant's `rate-limit`.",
+        "`wallet_commands_waiting` and the database. 42900: the merchant's `rate-limit`. 40102: compare "
+        "`wallet_clock_ahead_seconds`, and the merchant's clock. Others: the page of the merchant's requests "
+        "shows them with their sentences.",
     ),
     Metric("wallet_groups", (), "Groups that were committed, each one database transaction"),
     Metric("wallet_batches", (), "Batches that were committed: one book's commands in a group"),
@@ -161,6 +179,18 @@ GAUGES: Final = (
         "1 if the database answered the query for these metrics in time, else 0",
         (Alert("WalletDatabaseDown", "0", "min(wallet_database_up) == 0", "page", "1m"),),
         "Requests get 50300. Repair the database. Nothing is lost.",
+    ),
+    Metric(
+        "wallet_clock_ahead_seconds",
+        ("process",),
+        "How far the clock of this process is ahead of the database's; behind it if negative",
+        (
+            Alert("WalletClockDiffers", "more than 2 s", f"{_AHEAD} > 2", "ticket", "5m"),
+            Alert("WalletClockWrong", "more than 30 s", f"{_AHEAD} > 30", "page", "1m"),
+        ),
+        "Set the clock of that machine by NTP (`chronyc tracking`, `timedatectl`). If all processes say the "
+        "same number, it is the database's machine. Beyond 30 s a `serve` is not ready: it would refuse good "
+        "callers with 40102.",
     ),
     Metric(
         "wallet_platform_shown",

@@ -35,7 +35,8 @@ from merchant_wallet.observability.metrics import Metrics
 from merchant_wallet.observability.metrics_page import make_route
 from merchant_wallet.processes.base import Base, make_writer, open_tracing
 from merchant_wallet.processes.cell_connections import CellConnections
-from merchant_wallet.processes.routes import build_endpoints, build_routes
+from merchant_wallet.processes.compared_clock import ComparedClock
+from merchant_wallet.processes.routes import Dispatch, build_endpoints, build_rest
 from merchant_wallet.sub_users.links import LINK_KEY, make_link_token
 from merchant_wallet.web import client, documentation, reference, security_txt, start, static
 from merchant_wallet.web.cells import CellPools
@@ -79,6 +80,7 @@ class Web:
     endpoints: dict[str, Endpoint]
     application: ASGIApp
     dependencies: Dependencies
+    clock: ComparedClock
 
 
 async def _follow_own_wallets(base: Base, stack: AsyncExitStack) -> OwnWallets:
@@ -175,11 +177,13 @@ async def open_web(
             tracer=tracing and tracing.tracer,
             order_traces=tracing and tracing.orders,
         )
+        compared_clock = ComparedClock(clock)
         watch = _watch_checkpoints(base, stack, clock)
         seen = CellConnections(partial(db.connect, base.url), base.cells)
         stack.push_async_callback(seen.close)
         metrics = Metrics(
             partial(db.connect, base.url),
+            clock_ahead_ms=lambda: compared_clock.ahead_ms,
             process="web" if siblings is None else f"web-{siblings.seat}",
             siblings=siblings,
             cells=base.cells,
@@ -220,9 +224,8 @@ async def open_web(
         further = [page, static.make_route(admit_file), start.make_route(context, admit_file), *pages]
         if settings.security_contact is not None:
             further.append(security_txt.make_route(settings.security_contact, public_url, clock))
-        yield Web(
-            endpoints, build_routes(endpoints, dependencies, settings.mode, further, sites), dependencies
-        )
+        rest = build_rest(dependencies, settings.mode, compared_clock, further)
+        yield Web(endpoints, Dispatch(endpoints, sites, rest), dependencies, compared_clock)
 
 
 def _open_endpoints(

@@ -11,6 +11,7 @@ import asyncio
 import os
 import socket
 import uuid
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -22,6 +23,7 @@ from merchant_wallet.base.version import read_version
 from merchant_wallet.base.workers import Connect, log_failure, repeat
 from merchant_wallet.postgres.grants import Side
 from merchant_wallet.postgres.migration_files import read_migrations
+from merchant_wallet.processes.compared_clock import ComparedClock
 
 log = structlog.get_logger(__name__)
 
@@ -34,7 +36,10 @@ GOODBYE_S: Final = 2.0
 
 
 class Instance(NamedTuple):
-    """A program that runs. `schema_version` is the newest migration that it knows."""
+    """A program that runs. `schema_version` is the newest migration that it knows.
+
+    `clock_ahead_ms`: how far its clock is ahead of the database's, None before it was measured.
+    """
 
     side: str
     version: str
@@ -42,6 +47,7 @@ class Instance(NamedTuple):
     host: str
     pid: int
     started_ms: int
+    clock_ahead_ms: int | None = None
 
     def __str__(self) -> str:
         return f"{self.side} {self.version} on {self.host} (pid {self.pid})"
@@ -55,10 +61,11 @@ class ContractLimit(NamedTuple):
 
 
 class Presence:
-    """Writes down, again and again, that this program runs."""
+    """Writes down, again and again, that this program runs, and how far its clock is from the database's."""
 
-    def __init__(self, connect: Connect, side: Side) -> None:
+    def __init__(self, connect: Connect, side: Side, clock: ComparedClock) -> None:
         self._connect = connect
+        self._clock = clock
         self._values: dict[str, Any] = {
             "instance_id": uuid.uuid4(),
             "side": side.value,
@@ -80,7 +87,16 @@ class Presence:
     async def _note(self) -> None:
         async with await self._connect() as connection:
             await connection.execute(QUERIES["delete_old"].text, {"kept_ms": KEPT_MS})
-            await connection.execute(QUERIES["note_seen"].text, self._values)
+            ahead_ms = await self._clock.compare(partial(read_clock, connection))
+            values = {**self._values, "clock_ahead_ms": ahead_ms}
+            await connection.execute(QUERIES["note_seen"].text, values)
+
+
+async def read_clock(connection: AsyncConnection[Any]) -> int:
+    """The database's time in milliseconds since the epoch."""
+    row = await (await connection.execute(QUERIES["read_clock"].text)).fetchone()
+    assert row is not None, "it reads no table"
+    return int(row[0])
 
 
 async def list_live(home: AsyncConnection[Any]) -> list[Instance]:

@@ -6,10 +6,16 @@
 
 -- name: note_seen
 -- This program runs.
-insert into instance (instance_id, side, version, schema_version, host, pid, started_ms, seen_ms)
+insert into instance
+       (instance_id, side, version, schema_version, host, pid, started_ms, seen_ms, clock_ahead_ms)
 select %(instance_id)s::uuid, %(side)s::text, %(version)s::text, %(schema_version)s::int, %(host)s::text, %(pid)s::int,
-       {now_ms}, {now_ms}
-    on conflict (instance_id) do update set seen_ms = excluded.seen_ms;
+       {now_ms}, {now_ms}, %(clock_ahead_ms)s::bigint
+    on conflict (instance_id) do update
+   set seen_ms = excluded.seen_ms, clock_ahead_ms = excluded.clock_ahead_ms;
+
+-- name: read_clock
+-- The database's clock.
+select {now_ms};
 
 -- name: delete_old
 -- Programs that ended without a word.
@@ -21,7 +27,7 @@ delete from instance where instance_id = %(instance_id)s::uuid;
 
 -- name: list_live
 -- The programs that were seen a moment ago.
-select side, version, schema_version, host, pid, started_ms
+select side, version, schema_version, host, pid, started_ms, clock_ahead_ms
   from instance where seen_ms > {now_ms} - %(live_ms)s::bigint
  order by side, started_ms;
 

@@ -18,6 +18,7 @@ from merchant_wallet.api.operations.transfers import TRANSFER_FROM_USER, TRANSFE
 from merchant_wallet.api.operations.withdrawals import CREATE, QUERY, QUOTE
 from merchant_wallet.base.codes import METHOD_NOT_ALLOWED, PATH_UNKNOWN, Refusal
 from merchant_wallet.base.paths import is_plain
+from merchant_wallet.processes.compared_clock import ComparedClock
 from merchant_wallet.web.site import Site
 
 OPERATIONS: tuple[Operation, ...] = (
@@ -37,19 +38,8 @@ def build_endpoints(dependencies: Dependencies) -> dict[str, Endpoint]:
     return {operation.path: Endpoint(operation, dependencies) for operation in OPERATIONS}
 
 
-def build_routes(
-    endpoints: Mapping[str, Endpoint],
-    dependencies: Dependencies,
-    mode: str,
-    further: Sequence[Route] = (),
-    sites: Sequence[Site] = (),
-) -> ASGIApp:
-    """The ASGI application: operations, sites, and a Starlette application for everything else."""
-    return Dispatch(endpoints, sites, _build_rest(dependencies, mode, further))
-
-
 class Dispatch:
-    """Passes a request to the operation or site of its path. Each answers its own errors."""
+    """The ASGI application: passes a request to the operation or site of its path."""
 
     def __init__(self, endpoints: Mapping[str, Endpoint], sites: Sequence[Site], rest: ASGIApp) -> None:
         self._endpoints = endpoints
@@ -67,14 +57,20 @@ class Dispatch:
         return (self._endpoints.get(path) or site or self._rest)(scope, receive, send)
 
 
-def _build_rest(dependencies: Dependencies, mode: str, further: Sequence[Route]) -> ASGIApp:
+def build_rest(
+    dependencies: Dependencies, mode: str, clock: ComparedClock, further: Sequence[Route] = ()
+) -> ASGIApp:
+    """Health, readiness, further routes, and answers for what is nowhere."""
+
     async def health(request: Request) -> Response:
         status, word = (503, "stopping") if dependencies.in_flight.draining else (200, "ok")
         headers = {"x-request-id": dependencies.request_ids.next()}
         return JSONResponse({"status": word, "mode": mode}, status, headers)
 
     async def readiness(request: Request) -> Response:
-        status, word = (503, "stopping") if dependencies.in_flight.unready else (200, "ready")
+        status, word = (503, "wrong clock") if clock.is_wrong else (200, "ready")
+        if dependencies.in_flight.unready:
+            status, word = 503, "stopping"
         headers = {"x-request-id": dependencies.request_ids.next()}
         return JSONResponse({"status": word, "mode": mode}, status, headers)
 

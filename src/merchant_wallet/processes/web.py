@@ -136,7 +136,7 @@ async def serve(
     async with open_web(base, settings.public_url or address, clock, place.siblings) as web:
         gone = asyncio.Event()
         keeping = asyncio.create_task(_keep_nonce_days(base, clock))
-        presence = asyncio.create_task(Presence(base.cells.connect_home, Side.WEB).run(gone))
+        presence = asyncio.create_task(Presence(base.cells.connect_home, Side.WEB, web.clock).run(gone))
 
         async def run(listener: Listener) -> None:
             on_ready(address)

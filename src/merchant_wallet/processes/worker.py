@@ -68,6 +68,7 @@ from merchant_wallet.processes.cell_workers import (
     make_cell_tasks,
     make_figure_tasks,
 )
+from merchant_wallet.processes.compared_clock import ComparedClock
 from merchant_wallet.processes.custody_readers import CustodyReaders
 from merchant_wallet.processes.instances import Presence
 from merchant_wallet.processes.maintenance import Maintenance, Task
@@ -167,10 +168,12 @@ async def work(
             workers += _open_default_cell(shared, compared, chain_line, stack, readers)
             workers += [WorkerReporter(connect, payouts, checkpoint_task, readers).run]
             workers.append(open_notifier(base, shared.callbacks, stack).run)
-        workers += [CellSupervisor(shared, only).run, Presence(connect, Side.WORKER).run]
+        clock = ComparedClock(now_ms)
+        workers += [CellSupervisor(shared, only).run, Presence(connect, Side.WORKER, clock).run]
         metrics = Metrics(
             connect,
             process="worker",
+            clock_ahead_ms=lambda: clock.ahead_ms,
             clock=now_ms,
             settings=base.settings,
             writer=writer,
