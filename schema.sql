@@ -1502,6 +1502,8 @@ CREATE TABLE public.rescue (
     obstacle text,
     cause text,
     ended_ms bigint,
+    ended_by text,
+    ended_by_ms bigint,
     CONSTRAINT rescue_account_no CHECK ((account_no >= 0)),
     CONSTRAINT rescue_actor CHECK ((actor <> ''::text)),
     CONSTRAINT rescue_address CHECK ((length(address) = 20)),
@@ -1512,6 +1514,7 @@ CREATE TABLE public.rescue (
     CONSTRAINT rescue_cause CHECK ((cause <> ''::text)),
     CONSTRAINT rescue_contract CHECK (((length(contract) = 20) AND (contract <> recipient))),
     CONSTRAINT rescue_ended CHECK ((((cause IS NULL) = (ended_ms IS NULL)) AND ((ended_ms IS NULL) OR (arrived IS NULL)))),
+    CONSTRAINT rescue_ended_by CHECK ((((ended_by IS NULL) = (ended_by_ms IS NULL)) AND ((ended_by IS NULL) OR ((ended_by <> ''::text) AND (ended_ms IS NOT NULL))))),
     CONSTRAINT rescue_obstacle CHECK ((obstacle <> ''::text)),
     CONSTRAINT rescue_recipient CHECK (((length(recipient) = 20) AND (recipient <> address)))
 );

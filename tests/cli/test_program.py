@@ -118,6 +118,7 @@ COMMANDS = (
     "wallets take",
     "cold show",
     "cold list",
+    "rescue end",
     "rescue list",
     "rescue look",
     "rescue propose",

@@ -65,9 +65,11 @@ def test_what_was_sent_is_found_and_moved_by_two_people(
         accepted = terminal.of("ann").ask("proposals", "accept", made["proposalNo"])
         assert accepted["state"] == "accepted"
         assert "Something is being moved" in wallet.refuse("rescue", "propose", "ERC20", *terms)
-        for _ in range(6):
-            wallet.run("sweep", "run")
+        wallet.run("sweep", "run")
+        assert "may still count" in wallet.refuse("rescue", "end", "1", *WHY)
+        for _ in range(5):
             node.mine(3)
+            wallet.run("sweep", "run")
         [done] = wallet.ask("rescue", "list")["rescues"]
         assert (done["step"], done["arrived"], done["token"]) == ("done", "12500000", contract)
         assert wallet.ask("rescue", "show", str(done["rescueNo"])) == done
@@ -80,6 +82,13 @@ def test_what_was_sent_is_found_and_moved_by_two_people(
         assert (moved["after"]["to"], moved["after"]["rescueNo"]) == (SAFE, done["rescueNo"])
         assert moved["after"]["proposedBy"] == "cli:root"
         assert wallet.ask("sweep", "list") == {"sweeps": []}
+        # One that has not begun is ended by a person.
+        made = terminal.of("root").ask("rescue", "propose", "ERC20", *terms)
+        terminal.of("ann").ask("proposals", "accept", made["proposalNo"])
+        ended = terminal.of("root").ask("rescue", "end", "2", *WHY)
+        assert (ended["step"], ended["endedBy"]) == ("failed", "cli:root")
+        assert ended["why"] == f"cli:root ended it: {WHY[1]}"
+        assert "was not ended" in wallet.refuse("rescue", "end", "2", *WHY)
 
 
 def test_in_the_sandbox_there_is_nothing_to_rescue(wallet: Wallet) -> None:

@@ -49,6 +49,7 @@ ROWS = {
     "GET /console/rescues": STAFF,
     "POST /console/rescues/look": HANDS,
     "POST /console/rescues/propose": HANDS,
+    "POST /console/rescues/{rescue_no:int}/end": HANDS,
     "GET /console/cold": STAFF,
     "GET /console/cold/transfers/{transfer_id:int}": STAFF,
     "GET /console/cold/transfers/{transfer_id:int}/unsigned": HANDS,
@@ -206,6 +207,7 @@ def make_records(shop: Shop) -> dict[str, object]:
         "transfer_id:int": begin_cold_transfer(shop),
         "act_no:int": act.act.act_no,
         "sweep_id:int": open_sweep(shop.platform, secrets.token_bytes(20)),
+        "rescue_no:int": decide_rescue(shop.platform, secrets.token_bytes(20)),
     }
 
 
@@ -217,6 +219,17 @@ def open_sweep(platform: Platform, address: bytes) -> int:
         " select 'TRC20', %s, min(merchant_id), 0, 0, 0, %s, 70000000, 1, 0, 0, 1, 'tests', 1, 'token',"
         " 'dear' from merchant returning sweep_id",
         *(address, HOT),
+    )
+    return int(number)
+
+
+def decide_rescue(platform: Platform, address: bytes) -> int:
+    """A rescue of another token that no worker has begun."""
+    [(number,)] = platform.rows(
+        "insert into rescue (chain, address, merchant_id, account_no, branch, address_index, contract,"
+        " recipient, actor, opened_ms) select 'TRC20', %s, min(merchant_id), 0, 0, 0, %s, %s, 'tests', 1"
+        " from merchant returning rescue_no",
+        *(address, b"O" * 20, b"S" * 20),
     )
     return int(number)
 

@@ -45,7 +45,7 @@ SOURCE: Final = "127.0.0.1"
 READERS: Final = frozenset({"web/own_audit.py", "reporting/platform_status.py", "audit/records.py"})
 """Files that name acts to read their entries."""
 MORE: Final = (
-    *("cold.sign", "sweep.run", "merchant.keep_copy", "wallet.take", "rescue.transfer"),
+    *("cold.sign", "sweep.run", "merchant.keep_copy", "wallet.take", "rescue.transfer", "rescue.end"),
     # Only the console asks a worker for these. At the terminal the same changes nothing.
     *("sweep.plan", "reconcile.run", "rescue.look"),
 )

@@ -3,12 +3,14 @@
 import json
 
 from tests.console.conftest import ConsoleUser, People
+from tests.console.money_scene import decide_rescue, open_sweep
 from tests.journeys.conftest import Platform
 
 from merchant_wallet.base.addresses import parse_evm, to_eip55, to_tron
 
 SETTINGS = {"sandbox": False, "erc20_rpc": ("http://127.0.0.1:9",)}
 RESCUES = "/console/rescues"
+INBOX = "/console/inbox?show=all"
 OTHER = to_eip55(b"o" * 20)
 SAFE = to_eip55(b"s" * 20)
 WHY = "the customer sent another token"
@@ -68,6 +70,61 @@ def test_what_a_rescue_may_not_be_is_refused_in_a_sentence(platform: Platform, p
     ):
         status, page = propose(ann, address, **changes)
         assert (status, cause in page) == (422, True), cause
+
+
+def test_a_rescue_without_a_sweep_is_ended_with_a_reason_and_leaves_the_inbox(
+    platform: Platform, people: People
+) -> None:
+    address = open_shop(platform)
+    ann, bea = people.signed_in("owner"), people.signed_in("owner")
+
+    def decide() -> int:
+        bea.post(f"{propose(ann, address)[1]}/accept")
+        return int(platform.rows("select max(rescue_no) from rescue")[0][0])
+
+    def end(number: int, reason: str = WHY) -> str:
+        return ann.follow(ann.post(f"{RESCUES}/{number}/end", {"reason": reason})).text
+
+    failed = decide()
+    cause, text = "the token answers false", f"Rescue {failed} on ERC20 has failed"
+    platform.rows("update rescue set cause = %s, ended_ms = 1 where rescue_no = %s", cause, failed)
+    assert text in ann.page(INBOX)
+    assert f"End rescue {failed}?" in ann.page(RESCUES)
+    assert "A reason of 1 to 500" in end(failed, "")
+    for number in (failed + 1, 2**64):
+        assert ann.post(f"{RESCUES}/{number}/end", {"reason": WHY}).status_code == 404
+    assert "The rescue is ended" in end(failed)
+    assert text not in ann.page(INBOX)
+    begun_by_nobody = decide()
+    assert "The rescue is ended" in end(begun_by_nobody)
+    assert "It was not ended" in end(begun_by_nobody)
+    page, actor = ann.page(RESCUES), f"operator:{ann.name}"
+    for number, why in ((failed, cause), (begun_by_nobody, f"{actor} ended it: {WHY}")):
+        assert f"End rescue {number}?" not in page
+        shown = "select cause, ended_by, ended_by_ms > 1 from rescue where rescue_no = %s"
+        assert platform.rows(shown, number) == [(why, actor, True)]
+        logged = (
+            "select actor, after ->> 'reason' from audit_entry"
+            " where action = 'rescue.end' and (after ->> 'rescueNo')::bigint = %s"
+        )
+        assert platform.rows(logged, number) == [(actor, WHY)]
+
+
+def test_a_rescue_with_a_sweep_is_ended_with_it_by_a_worker(platform: Platform, people: People) -> None:
+    ann, address = people.signed_in("owner"), open_shop(platform)
+    number = decide_rescue(platform, parse_evm(address))
+    sweep_id = open_sweep(platform, parse_evm(address))
+    platform.rows(
+        "update sweep set rescue_no = %s, rescued = 5, amount = 0, coin_price = 0, step = 'failed',"
+        " cause = 'x', ended_ms = 1 where sweep_id = %s",
+        *(number, sweep_id),
+    )
+    place = f"/console/safety/sweeps/{sweep_id}/end"
+    assert place in ann.page(RESCUES)
+    asked = ann.post(place, {"reason": WHY})
+    assert "/console/safety/acts/" in asked.headers["location"]
+    ended = ann.follow(ann.post(f"{RESCUES}/{number}/end", {"reason": WHY}))
+    assert "It was not ended" in ended.text
 
 
 def test_nothing_is_rescued_where_no_worker_would_begin_it(platform: Platform, people: People) -> None:

@@ -174,7 +174,7 @@ NOT_RUN: Final[Mapping[Side, Mapping[str, str]]] = {
         "custody/cold/transfers.sql": """
             claim unclaim take_free_nonce take_next_nonce reserve release end_reservation read_signed
             set_unsigned end_transfer mark_for_cancel cancel_nonce find_cancellation mark_cancelled""",
-        "custody/rescues/rescues.sql": "open_sweep note_obstacle fail_unopened",
+        "custody/rescues/rescues.sql": "open_sweep",
         "custody/records.sql": """
             read_watched find_first_block read_cursor move_cursor insert_addresses list_open_movements
             insert_movements explain_movements insert_result insert_remainders list_remainders
@@ -200,7 +200,7 @@ NOT_RUN: Final[Mapping[Side, Mapping[str, str]]] = {
         "book/book.sql": "insert_sub_users insert_wallet_addresses insert_withdrawals",
         "callbacks/outbox.sql": "pause_merchant resume_merchant",
         "custody/cold/transfers.sql": "open_transfer",
-        "custody/rescues/rescues.sql": "add_rescue",
+        "custody/rescues/rescues.sql": "add_rescue settle_failed",
         "custody/cold/wallets.sql": "retire register restore set_limits",
         "custody/treasury.sql": "record_treasury",
         "notifications/contacts.sql": """

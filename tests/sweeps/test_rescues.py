@@ -9,23 +9,14 @@ from devnet.evm_node import COIN, ISSUER, Token
 from tests.chains.evm_scene import WALLET, EvmScene
 from tests.chains.tron_scene import WALLET_UNITS, TronScene
 from tests.sweeps.evm_steps import coin, finish, open_it, pay_in
-from tests.sweeps.sweep_scene import (
-    ACCOUNT,
-    MERCHANT_ID,
-    NOW_MS,
-    SAFE,
-    USDT,
-    SweepScene,
-    address_of,
-    end,
-    open_tron,
-)
+from tests.sweeps.rescue_steps import ANN, HELD, decide, show
+from tests.sweeps.sweep_scene import NOW_MS, SAFE, USDT, SweepScene, address_of, end, open_tron
 
 from merchant_wallet.base.chains import ERC20, TRC20
 from merchant_wallet.chains.evm.transactions import encode_transfer_call
-from merchant_wallet.chains.signer import Source
-from merchant_wallet.custody.rescues import store
-from merchant_wallet.custody.rescues.store import NewRescue, RescueShown
+from merchant_wallet.chains.tron.chain import TronRules
+from merchant_wallet.custody.rescues import acts, store
+from merchant_wallet.custody.rescues.store import RescueShown
 from merchant_wallet.custody.sweeps import store as sweeps
 from merchant_wallet.custody.sweeps.stalls import STALLED_MS
 from merchant_wallet.custody.sweeps.worker import SweepsFailed, SweepWorker
@@ -35,7 +26,6 @@ if TYPE_CHECKING:
     from tests.sweeps.conftest import InScene
 
 THIEF = b"t" * 20
-HELD = 12_500_000
 # A balance of 32 units, and a transfer that answers false: 68 minus the size of what is asked.
 ANSWERS_FALSE = "36604403" + "60005260206000f3"
 # It answers 7 to everything, so a transfer seems to succeed, and moves and logs nothing.
@@ -46,30 +36,31 @@ INVALID = "fe"
 FAILS_LATER = "36604414333102601457" + "602060005260206000f3" + "5bfe"
 
 
-async def decide(
-    scene: SweepScene,
-    chain: str,
-    address: bytes,
-    contract: bytes | None,
-    asked: int | None = None,
-    *,
-    recipient: bytes = SAFE,
-    index: int = 0,
-) -> int:
-    """What two people decided about an address."""
-    source = Source(ACCOUNT, 0, index)
-    new = NewRescue(chain, address, MERCHANT_ID, source, contract, asked, recipient, None, "operator:bea")
-    return await store.add_rescue(scene.connection, new, NOW_MS)
-
-
 async def make_worker(scene: SweepScene, evm: EvmScene, folder: Path) -> SweepWorker:
     await open_wallet(scene.connection, ERC20, WALLET, NOW_MS)
     return scene.worker({ERC20: open_it(evm, folder)})
 
 
-async def show(scene: SweepScene) -> RescueShown:
-    """The newest rescue."""
-    return (await store.list_rescues(scene.connection))[0]
+async def begin(scene: SweepScene, evm: EvmScene, folder: Path) -> tuple[SweepWorker, bytes]:
+    """A worker, and a deposit address with 70 USDT."""
+    return await make_worker(scene, evm, folder), await pay_in(scene, evm, 0, 70 * USDT)
+
+
+async def make_tron_worker(
+    scene: SweepScene, tron: TronScene, folder: Path, rules: TronRules | None = None
+) -> SweepWorker:
+    await open_wallet(scene.connection, TRC20, tron.wallet, NOW_MS)
+    return scene.worker({TRC20: open_tron(folder, tron.network.urls, rules or tron.rules)})
+
+
+async def begin_on_tron(scene: SweepScene, tron: TronScene, folder: Path) -> tuple[SweepWorker, bytes, bytes]:
+    """A worker, a deposit address with 70 USDT, and another token that the address holds, too."""
+    worker, network = await make_tron_worker(scene, tron, folder), tron.network
+    address, other = await scene.deposit(0, 70 * USDT, TRC20), network.deploy()
+    network.fund(address, units=70 * USDT)
+    network.fake.operate(network.owner, other, encode_transfer_call(address, HELD))
+    network.settle()
+    return worker, address, other
 
 
 async def follow(scene: SweepScene, evm: EvmScene, worker: SweepWorker) -> RescueShown:
@@ -102,8 +93,7 @@ def test_another_token_and_coin_are_moved_to_the_owner_and_no_usdt(
     in_scene: "InScene", evm: EvmScene, tmp_path: Path
 ) -> None:
     async def scenario(scene: SweepScene) -> None:
-        worker = await make_worker(scene, evm, tmp_path)
-        address = await pay_in(scene, evm, 0, 70 * USDT)
+        worker, address = await begin(scene, evm, tmp_path)
         other = give_other(evm, address)
         await decide(scene, ERC20, address, other.address)
         moved = await follow(scene, evm, worker)
@@ -136,8 +126,7 @@ def test_a_token_that_keeps_a_fee_is_moved_and_the_record_says_how_much_arrived(
     in_scene: "InScene", evm: EvmScene, tmp_path: Path
 ) -> None:
     async def scenario(scene: SweepScene) -> None:
-        worker = await make_worker(scene, evm, tmp_path)
-        address = await pay_in(scene, evm, 0, 70 * USDT)
+        worker, address = await begin(scene, evm, tmp_path)
         other = give_other(evm, address)
         other.do("setParams(uint256,uint256)", 10, 40)
         await decide(scene, ERC20, address, other.address, 10_000_000)
@@ -159,8 +148,7 @@ def test_a_token_that_lies_is_never_called_moved(
     in_scene: "InScene", evm: EvmScene, tmp_path: Path, code: str, is_sent: bool, cause: str
 ) -> None:
     async def scenario(scene: SweepScene) -> None:
-        worker = await make_worker(scene, evm, tmp_path)
-        address = await pay_in(scene, evm, 0, 70 * USDT)
+        worker, address = await begin(scene, evm, tmp_path)
         evm.node.fund(address, COIN // 5)
         await decide(scene, ERC20, address, deploy(evm, code))
         await worker.follow()
@@ -172,9 +160,15 @@ def test_a_token_that_lies_is_never_called_moved(
         # It waits for a person, until one has looked at it.
         [standing] = await store.list_standing(scene.connection, 0)
         assert standing.rescue_no == ended.rescue_no
-        if ended.sweep_id is not None:
+        if ended.sweep_id is None:
+            assert await acts.end(scene.connection, ANN, ended, "looked at")
+        else:
             await end(scene.connection, worker.sweepers, ended.sweep_id)
-            assert await store.list_standing(scene.connection, 0) == []
+        assert await store.list_standing(scene.connection, 0) == []
+        settled = await show(scene)
+        assert (settled.cause, settled.ended_ms) == (ended.cause, ended.ended_ms), "what it was stays"
+        assert settled.ended_by is not None
+        assert not await acts.end(scene.connection, ANN, settled, "again")
 
     in_scene(scenario)
 
@@ -183,8 +177,7 @@ def test_whoever_changes_the_database_names_neither_a_destination_nor_the_token_
     in_scene: "InScene", evm: EvmScene, tmp_path: Path
 ) -> None:
     async def scenario(scene: SweepScene) -> None:
-        worker = await make_worker(scene, evm, tmp_path)
-        address = await pay_in(scene, evm, 0, 70 * USDT)
+        worker, address = await begin(scene, evm, tmp_path)
         other = give_other(evm, address)
         evm.node.fund(address, COIN // 5)
         await decide(scene, ERC20, address, other.address)
@@ -209,8 +202,7 @@ def test_a_rescue_waits_for_an_open_sweep_of_its_address(
     in_scene: "InScene", evm: EvmScene, tmp_path: Path
 ) -> None:
     async def scenario(scene: SweepScene) -> None:
-        worker = await make_worker(scene, evm, tmp_path)
-        address = await pay_in(scene, evm, 0, 70 * USDT)
+        worker, address = await begin(scene, evm, tmp_path)
         other = give_other(evm, address)
         await scene.begin(worker)
         await worker.follow(with_unsigned=True)
@@ -229,15 +221,8 @@ def test_on_tron_another_token_and_trx_are_moved_to_the_owner(
     in_scene: "InScene", tron: TronScene, tmp_path: Path
 ) -> None:
     async def scenario(scene: SweepScene) -> None:
-        worker, network = (
-            scene.worker({TRC20: open_tron(tmp_path, tron.network.urls, tron.rules)}),
-            tron.network,
-        )
-        await open_wallet(scene.connection, TRC20, tron.wallet, NOW_MS)
-        address, other = await scene.deposit(0, 70 * USDT, TRC20), network.deploy()
-        network.fund(address, units=70 * USDT)
-        network.fake.operate(network.owner, other, encode_transfer_call(address, HELD))
-        network.settle()
+        worker, address, other = await begin_on_tron(scene, tron, tmp_path)
+        network = tron.network
         for contract in (other, None):
             if contract is None:
                 network.fund(address, sun=50_000_000)
@@ -284,8 +269,7 @@ def test_a_rescue_that_no_node_can_simulate_ends_in_time(
     in_scene: "InScene", evm: EvmScene, tmp_path: Path
 ) -> None:
     async def scenario(scene: SweepScene) -> None:
-        worker = await make_worker(scene, evm, tmp_path)
-        address = await pay_in(scene, evm, 0, 70 * USDT)
+        worker, address = await begin(scene, evm, tmp_path)
         await decide(scene, ERC20, address, deploy(evm, INVALID))
         with pytest.raises(SweepsFailed):
             await worker.follow()
@@ -309,8 +293,7 @@ def test_on_tron_a_contract_of_the_same_usdt_is_not_rescued(
         former, successor = network.token, network.replace(address)
         network.settle()
         rules = msgspec.structs.replace(tron.rules, token=successor)
-        worker = scene.worker({TRC20: open_tron(tmp_path, network.urls, rules)})
-        await open_wallet(scene.connection, TRC20, tron.wallet, NOW_MS)
+        worker = await make_tron_worker(scene, tron, tmp_path, rules)
         await decide(scene, TRC20, address, former)
         await worker.follow()
         shown = await show(scene)
@@ -324,8 +307,7 @@ def test_a_rescue_that_no_node_can_simulate_any_more_ends_in_time_and_frees_its_
     in_scene: "InScene", evm: EvmScene, tmp_path: Path
 ) -> None:
     async def scenario(scene: SweepScene) -> None:
-        worker = await make_worker(scene, evm, tmp_path)
-        address = await pay_in(scene, evm, 0, 70 * USDT)
+        worker, address = await begin(scene, evm, tmp_path)
         await decide(scene, ERC20, address, deploy(evm, FAILS_LATER))
         for _ in range(3):
             await worker.follow()
@@ -352,12 +334,8 @@ def test_on_tron_a_rescue_that_no_node_can_simulate_any_more_ends_in_time(
         return {"result": {"code": "OTHER_ERROR", "message": told.hex()}}
 
     async def scenario(scene: SweepScene) -> None:
+        worker, address, other = await begin_on_tron(scene, tron, tmp_path)
         network = tron.network
-        worker = scene.worker({TRC20: open_tron(tmp_path, network.urls, tron.rules)})
-        await open_wallet(scene.connection, TRC20, tron.wallet, NOW_MS)
-        address, other = await scene.deposit(0, 70 * USDT, TRC20), network.deploy()
-        network.fake.operate(network.owner, other, encode_transfer_call(address, HELD))
-        network.settle()
         await decide(scene, TRC20, address, other)
         await worker.follow()
         for server in network.servers:

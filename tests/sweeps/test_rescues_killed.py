@@ -2,9 +2,9 @@
 
 from typing import TYPE_CHECKING
 
+from tests.sweeps.rescue_steps import HELD, decide, show
 from tests.sweeps.sweep_scene import SAFE, SweepScene, address_of
 from tests.sweeps.test_killed import STEPS, SweptChain, finish, meet, swept
-from tests.sweeps.test_rescues import HELD, decide, show
 
 from merchant_wallet.base.chains import ERC20
 

@@ -56,7 +56,7 @@ async def check_rescues(home: Any) -> AsyncIterator[Finding]:
     if standing := await list_standing(home, now_ms() - STANDS_MS):
         first = standing[0]
         text = f"{len(standing)} failed or wait for long, the first is {first.rescue_no}"
-        hint = f"`rescue show {first.rescue_no}` says why; `sweep end` ends one, or propose it again"
+        hint = f"`rescue show {first.rescue_no}` says why; `rescue end` ends one, or propose it again"
         yield Finding("rescues", f"{text}: {first.cause or first.obstacle or first.step}", hint=hint)
 
 

@@ -7,6 +7,7 @@ import typer
 from merchant_wallet.cli import terminal
 from merchant_wallet.cli.failures import Failure
 from merchant_wallet.cli.options import (
+    AuditReasonOption,
     ChainArgument,
     DataOption,
     JsonOption,
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 app = typer.Typer(
     help="Find other tokens and coins at deposit addresses, and move them to the owner.", no_args_is_help=True
 )
+
+NumberArgument = Annotated[int, typer.Argument(metavar="NUMBER", min=1, help="The rescue's number.")]
 
 COLUMNS: Final = terminal.Table(
     "rescueNo",
@@ -121,12 +124,8 @@ def list_all(limit: LimitOption = 50, data: DataOption = None, as_json: JsonOpti
 
 
 @app.command()
-def show(
-    number: Annotated[int, typer.Argument(metavar="NUMBER", min=1, help="The rescue's number.")],
-    data: DataOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Show one rescue. If it can't go on, end its sweep with `sweep end`.
+def show(number: NumberArgument, data: DataOption = None, as_json: JsonOption = False) -> None:
+    """Show one rescue. If it can't go on, end it with `rescue end`.
 
     \b
     Example:
@@ -134,12 +133,28 @@ def show(
     """
 
     async def act(session: Session) -> dict[str, Any]:
-        from merchant_wallet.custody.rescues import store
+        return describe_rescue(await _find(session, number))
 
-        found = await store.list_rescues(session.conn, rescue_no=number)
-        if not found:
-            raise Failure(f"There is no rescue {number}.")
-        return describe_rescue(found[0])
+    terminal.print_answer(run(data, act), as_json)
+
+
+@app.command()
+def end(
+    number: NumberArgument, reason: AuditReasonOption, data: DataOption = None, as_json: JsonOption = False
+) -> None:
+    """End a rescue that can't go on, or that failed and was looked at. What is at its address stays there.
+
+    One whose transaction is signed and may still count is not ended. Workers end most rescues that can't go
+    on themselves, after ten minutes. Those wait in the inbox until a person ends them or proposes them again.
+
+    \b
+    Example:
+      merchant-wallet rescue end 3 --reason "the token is worth nothing"
+    """
+
+    async def act(session: Session) -> dict[str, Any]:
+        await _end(session, await _find(session, number), reason)
+        return describe_rescue(await _find(session, number))
 
     terminal.print_answer(run(data, act), as_json)
 
@@ -172,7 +187,31 @@ def describe_rescue(one: "RescueShown") -> dict[str, Any]:
         "proposalNo": one.proposal_no,
         "openedMs": one.opened_ms,
         "endedMs": one.ended_ms,
+        "endedBy": one.ended_by,
     }
+
+
+async def _find(session: Session, number: int) -> "RescueShown":
+    from merchant_wallet.custody.rescues import store
+
+    found = await store.list_rescues(session.conn, rescue_no=number)
+    if not found:
+        raise Failure(f"There is no rescue {number}.")
+    return found[0]
+
+
+async def _end(session: Session, one: "RescueShown", reason: str) -> None:
+    from merchant_wallet.cli.second_person import describe_reason
+    from merchant_wallet.cli.sweep import end_by_hand
+    from merchant_wallet.custody.rescues import acts
+
+    if one.sweep_id is not None:
+        await end_by_hand(session, one.sweep_id, reason)
+    elif not await acts.end(session.conn, session.author(describe_reason(reason)), one, reason):
+        raise Failure(
+            f"Rescue {one.rescue_no} was not ended: it has ended before, a worker took it further, or the"
+            " database was rolled back."
+        )
 
 
 async def _find_owner(session: Session, merchant_id: int, address: bytes) -> "KeyOwner | None":

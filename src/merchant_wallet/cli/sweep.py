@@ -187,12 +187,13 @@ def end(
     """
 
     async def act(session: Session) -> dict[str, Any]:
-        return {"sweeps": [_describe_sweep(await _end(session, sweep_id, reason))]}
+        return {"sweeps": [_describe_sweep(await end_by_hand(session, sweep_id, reason))]}
 
     terminal.print_list(run(data, act), "sweeps", SWEEP_COLUMNS, as_json)
 
 
-async def _end(session: Session, sweep_id: int, reason: str) -> "SweepShown":
+async def end_by_hand(session: Session, sweep_id: int, reason: str) -> "SweepShown":
+    """End a sweep, also one that carries a rescue out. Raises Failure."""
     from merchant_wallet.cli.second_person import describe_reason
     from merchant_wallet.custody.sweeps import store
     from merchant_wallet.custody.sweeps.manual_end import NotEnded, end_sweep

@@ -101,6 +101,7 @@ ACTIONS: Final[Mapping[str, str]] = {
     "cold.transfer": N_("moved money to or from cold"),
     "cold.sign": N_("handed in the signature of a cold transfer"),
     "rescue.look": N_("looked for foreign money"),
+    "rescue.end": N_("ended a rescue"),
     "rescue.transfer": N_("moved foreign money from a deposit address"),
     "cold.drop": N_("called off a cold transfer"),
     "screening.release": N_("released what screening held"),

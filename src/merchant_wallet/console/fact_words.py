@@ -115,6 +115,7 @@ FACTS: Final[Mapping[str, str]] = {
     "refillBelow": N_("Refill below"),
     "refused": N_("Refused with code"),
     "repeated": N_("Was done before"),
+    "rescueNo": N_("Rescue"),
     "rescues": N_("Rescues of this address before"),
     "resent": N_("Sent again"),
     "resumed": N_("Resumed"),

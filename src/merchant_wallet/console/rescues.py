@@ -3,12 +3,14 @@
 Rules:
 - One person proposes, another accepts. The page signs nothing and asks no node: workers do both.
 - A hash or an address is looked at by a worker, when somebody of the platform asks.
+- A person ends a rescue without a sweep here. With one, a worker is asked to end the sweep (`safety_acts`).
 """
 
 from collections.abc import Mapping
 from functools import partial
 from typing import Final
 
+from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from merchant_wallet.approvals.acts import asked, kinds
@@ -16,11 +18,12 @@ from merchant_wallet.base.addresses import format_address
 from merchant_wallet.base.chains import CHAINS, COINS
 from merchant_wallet.console import flash, proposal_forms
 from merchant_wallet.console.form_state import EMPTY_FORM, FormState
+from merchant_wallet.console.payouts import MAX_REASON, NO_REASON
 from merchant_wallet.console.proposal_forms import Unproposed
 from merchant_wallet.console.request import POST, Connection, ConsoleRequest, Page
 from merchant_wallet.console.safety import ACTS
-from merchant_wallet.console.safety_acts import UNDER_WAY, say_asked
-from merchant_wallet.custody.rescues import store, two_person_changes
+from merchant_wallet.console.safety_acts import UNDER_WAY, read_reason, say_asked
+from merchant_wallet.custody.rescues import acts, store, two_person_changes
 from merchant_wallet.custody.rescues.sightings import can_look_for
 from merchant_wallet.custody.rescues.store import KeyOwner
 from merchant_wallet.custody.rescues.two_person_changes import RescueRefusal, RescueRefused, WantedRescue
@@ -32,6 +35,9 @@ from merchant_wallet.web.languages import N_
 RESCUES: Final = "/console/rescues"
 ROWS: Final = 50
 MAX_TYPED: Final = 128
+MAX_NO: Final = 2**63
+ENDED: Final = N_("The rescue is ended. What is at its address stays there.")
+NOT_ENDED: Final = N_("It was not ended: look at it again.")
 NOT_TYPED: Final = N_("Type the hash of a transaction or an address.")
 REFUSALS: Final[Mapping[RescueRefusal, str]] = {
     RescueRefusal.SANDBOX: N_("There is nothing to rescue: the sandbox's chains hold no real money."),
@@ -105,6 +111,20 @@ async def propose(request: ConsoleRequest, conn: Connection) -> Response:
     return proposal_forms.redirect_to(request, made)
 
 
+async def end(request: ConsoleRequest, conn: Connection) -> Response:
+    """End a rescue without a sweep, which waits or has failed."""
+    number = int(request.http.path_params["rescue_no"])
+    found = await store.list_rescues(conn, rescue_no=number) if number < MAX_NO else []
+    if not found:
+        raise HTTPException(404)
+    reason = read_reason(request)
+    if reason is None:
+        return request.redirect(RESCUES, NO_REASON, tone=flash.BAD)
+    if not await acts.end(conn, request.author.with_facts({"reason": reason}), found[0], reason):
+        return request.redirect(RESCUES, NOT_ENDED, tone=flash.WARN)
+    return request.redirect(RESCUES, ENDED)
+
+
 async def _find_owner(request: ConsoleRequest, merchant_id: int, address: bytes) -> KeyOwner | None:
     return await request.cells.ask_one(lambda cell: store.find_owner(cell, merchant_id, address), merchant_id)
 
@@ -122,6 +142,7 @@ async def _show(request: ConsoleRequest, conn: Connection, form_state: FormState
         address=format_address,
         format_coin=format_coin,
         is_sandbox=settings.sandbox,
+        max_reason=MAX_REASON,
         typed=request.http.query_params.get("what", "")[:MAX_TYPED],
     )
 
@@ -130,4 +151,5 @@ ROUTES: Final = (
     Page(RESCUES, show_rescues, Right.READ),
     Page(f"{RESCUES}/look", look, ACT_RIGHTS[kinds.LOOK], POST),
     Page(f"{RESCUES}/propose", propose, Right.RECORD_TREASURY, POST),
+    Page(f"{RESCUES}/{{rescue_no:int}}/end", end, Right.RECORD_TREASURY, POST),
 )

@@ -83,7 +83,7 @@ REFUSALS: Final[Mapping[RecordRefusal, str]] = {
 
 async def stop_all(request: ConsoleRequest, conn: Connection) -> Response:
     """Stop new payouts on every chain."""
-    reason = _read_reason(request)
+    reason = read_reason(request)
     if reason is None:
         return request.redirect(SAFETY, NO_REASON, tone=flash.BAD)
     stopped = await acts.stop_chains(conn, request.author, request.context.settings.shown_chains, reason)
@@ -178,7 +178,7 @@ async def end_sweep(request: ConsoleRequest, conn: Connection) -> Response:
     shown = await list_sweeps(conn, sweep_id=sweep_id) if sweep_id < MAX_BLOCK else []
     if not shown:
         raise HTTPException(404)
-    if _read_reason(request) is None:
+    if read_reason(request) is None:
         return request.redirect(f"{SAFETY}#sweeps", NO_REASON, tone=flash.BAD)
     arguments = {"chain": shown[0].chain, "sweepId": sweep_id}
     return await _ask(request, conn, kinds.END_SWEEP, kinds.format_sweep(sweep_id), arguments)
@@ -217,7 +217,7 @@ async def _record(request: ConsoleRequest, conn: Connection, new: NewRecord) -> 
             request, conn, new.kind, subject, treasury_changes.UNRECORDED, after
         )
         return proposal_forms.redirect_to(request, proposed)
-    reason = _read_reason(request)
+    reason = read_reason(request)
     if reason is None:
         raise Unproposed({}, request.translate(NO_REASON))
     await treasury_changes.record(conn, request.author.with_facts({"reason": reason}), new, reason)
@@ -236,7 +236,7 @@ RECORD_PLACE: Final = f"{SAFETY}#record"
 async def _ask(
     request: ConsoleRequest, conn: Connection, kind: str, subject: str, arguments: Mapping[str, Any]
 ) -> Response:
-    reason = _read_reason(request)
+    reason = read_reason(request)
     found = await asked.ask(
         conn,
         kind,
@@ -255,7 +255,7 @@ async def say_asked(conn: Connection) -> tuple[str, str]:
     return (ASKED, flash.GOOD) if await is_any_alive(conn) else (ASKED_NOBODY, flash.WARN)
 
 
-def _read_reason(request: ConsoleRequest) -> str | None:
+def read_reason(request: ConsoleRequest) -> str | None:
     """The typed reason; None if there is none, or if it can't be stored."""
     reason = request.form.text("reason")
     return reason if 1 <= len(reason) <= MAX_REASON and reason.isprintable() else None

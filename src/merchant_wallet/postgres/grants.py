@@ -171,7 +171,10 @@ GRANTS: Final[Mapping[str, Grant]] = {
     "sandbox_unconfirmed": Grant(_KEEP, _READ),
     "sweep": Grant(_READ, _CHANGE),
     "sweep_signed": Grant(_READ, _ADD),
-    "rescue": Grant(_ADD, "select, update (arrived, obstacle, cause, ended_ms)"),
+    "rescue": Grant(
+        "select, insert, update (obstacle, cause, ended_ms, ended_by, ended_by_ms)",
+        "select, update (arrived, obstacle, cause, ended_ms)",
+    ),
     # Cold money. People decide on the web side, also about bytes that were signed elsewhere.
     "cold_wallet": Grant(
         "select, insert, update (retired_ms)",

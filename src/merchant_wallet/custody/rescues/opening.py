@@ -83,12 +83,12 @@ def _make_terms(quote: Quote, fee_cap: int) -> Terms:
 
 
 async def _wait(connection: Connection, waiting: Unopened, obstacle: str, now_ms: int) -> bool:
-    """Note why it waits, or end it if that takes too long. Returns whether it was ended."""
+    """Note why it waits, or end it if that takes too long. Returns whether it waits no more."""
     number, waited_ms = waiting.rescue_no, now_ms - waiting.opened_ms
     if waited_ms >= STALLED_MS:
         cause = f"it could not begin for {waited_ms // 60_000} minutes: {obstacle}"
-        await store.fail_unopened(connection, number, cause, now_ms)
-        log.warning("rescue failed", rescue_no=number, cause=cause)
+        if await store.fail_unopened(connection, number, cause, now_ms):
+            log.warning("rescue failed", rescue_no=number, cause=cause)
         return True
     if obstacle != waiting.obstacle:
         log.warning("rescue waits", rescue_no=number, cause=obstacle)

@@ -48,7 +48,8 @@ select rescue_no, address, contract, asked, recipient, opened_ms, obstacle
  order by rescue_no;
 
 -- name: open_sweep
--- The sweep of a rescue, unless something is being moved from the address, or another worker was faster.
+-- The sweep of a rescue, unless something is being moved from the address, or another worker or a person was faster. The
+-- rescue's row is locked, so that nobody ends it meanwhile.
 insert into sweep (chain, address, merchant_id, account_no, branch, address_index, wallet, amount, coin_price, top_up,
                    top_up_fee_limit, token_fee_limit, budget, actor, opened_ms, step, rescue_no, rescued)
 select chain, address, merchant_id, account_no, branch, address_index, %(wallet)s::bytea, 0, 0, %(top_up)s::bigint,
@@ -56,6 +57,7 @@ select chain, address, merchant_id, account_no, branch, address_index, %(wallet)
        case when %(top_up)s::bigint > 0 then 'top_up' else 'rescue' end, rescue_no, %(rescued)s::numeric
   from rescue
  where rescue_no = %(rescue_no)s::bigint and ended_ms is null and not exists (select from rollback_evidence)
+   for update
 on conflict do nothing
 returning sweep_id;
 
@@ -64,19 +66,28 @@ returning sweep_id;
 update rescue set obstacle = %(obstacle)s::text
  where rescue_no = %(rescue_no)s::bigint and ended_ms is null and obstacle is distinct from %(obstacle)s::text;
 
+-- name: lock_rescue
+-- Let nobody open the sweep of a rescue, or end it, before this transaction ends. The next statement sees what they did.
+select from rescue where rescue_no = %(rescue_no)s::bigint for update;
+
 -- name: fail_unopened
--- A rescue ends that could not begin. With a sweep it ends with that.
+-- A rescue ends that could not begin. With a sweep it ends with that. After a rollback none ends: its sweep may be lost.
 update rescue r set cause = %(cause)s::text, ended_ms = %(now_ms)s::bigint, obstacle = null
  where rescue_no = %(rescue_no)s::bigint and ended_ms is null
    and not exists (select from sweep s where s.rescue_no = r.rescue_no)
    and not exists (select from rollback_evidence);
+
+-- name: settle_failed
+-- A person has looked at what ended without a sweep.
+update rescue set ended_by = %(ended_by)s::text, ended_by_ms = %(now_ms)s::bigint
+ where rescue_no = %(rescue_no)s::bigint and ended_ms is not null and ended_by is null;
 
 -- fragment: shown
 -- A rescue and the last sweep that carries it out.
 select r.rescue_no, r.chain::text, r.address, r.merchant_id, r.contract, r.asked, r.recipient, r.proposal_no, r.actor,
        r.opened_ms, case when r.ended_ms is not null then 'failed' else coalesce(s.step, 'waiting') end as step, s.sweep_id,
        s.rescued, r.arrived, s.token_tx_hash, f.fee, coalesce(s.obstacle, r.obstacle), coalesce(s.cause, r.cause),
-       coalesce(s.ended_ms, r.ended_ms)
+       coalesce(s.ended_ms, r.ended_ms), coalesce(s.ended_by, r.ended_by)
   from rescue r
   left join lateral (select * from sweep w where w.rescue_no = r.rescue_no order by w.sweep_id desc limit 1) s on true
   left join lateral (
@@ -95,7 +106,7 @@ select r.rescue_no, r.chain::text, r.address, r.merchant_id, r.contract, r.asked
 -- been under way since before a moment.
 {shown}
  where case when coalesce(s.ended_ms, r.ended_ms) is null then r.opened_ms < %(before_ms)s::bigint
-            else coalesce(s.step, 'failed') <> 'done' and s.ended_by is null
+            else coalesce(s.step, 'failed') <> 'done' and coalesce(s.ended_by, r.ended_by) is null
              and not exists (select from rescue l where l.chain = r.chain and l.address = r.address
                                 and l.contract is not distinct from r.contract and l.rescue_no > r.rescue_no) end
  order by r.rescue_no limit %(limit)s::int;

@@ -19,6 +19,7 @@ from merchant_wallet.base.chains import EVM
 from merchant_wallet.base.db import Queries
 from merchant_wallet.chains.signer import Source
 from merchant_wallet.custody.sweeps.plan import Terms
+from merchant_wallet.custody.sweeps.sweep_states import State
 
 QUERIES: Final = Queries(Path(__file__).with_name("rescues.sql"))
 _TEXTS: Final = {name: query.text.encode() for name, query in QUERIES.items()}
@@ -78,7 +79,8 @@ class Unopened(msgspec.Struct, frozen=True, gc=False):
 class RescueShown(msgspec.Struct, frozen=True, gc=False):
     """A rescue for an operator. `step` is that of its last sweep, or `waiting` before there is one.
 
-    `rescued` is what its transaction asks for, `arrived` what the token's log says. `fee` is coin.
+    `rescued` is what its transaction asks for, `arrived` what the token's log says. `fee` is coin. `ended_by`
+    is the person who ended it.
     """
 
     rescue_no: int
@@ -100,6 +102,12 @@ class RescueShown(msgspec.Struct, frozen=True, gc=False):
     obstacle: str | None
     cause: str | None
     ended_ms: int | None
+    ended_by: str | None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it was moved, or a person has ended it. Nothing more can be done about it."""
+        return self.step == State.DONE or self.ended_by is not None
 
 
 async def lock_address(connection: Connection, chain: str, address: bytes) -> None:
@@ -158,10 +166,21 @@ async def note_obstacle(connection: Connection, rescue_no: int, obstacle: str | 
     await connection.execute(_TEXTS["note_obstacle"], {"rescue_no": rescue_no, "obstacle": obstacle})
 
 
-async def fail_unopened(connection: Connection, rescue_no: int, cause: str, now_ms: int) -> None:
-    """End a rescue that could not begin."""
-    values = {"rescue_no": rescue_no, "cause": cause, "now_ms": now_ms}
-    await connection.execute(_TEXTS["fail_unopened"], values)
+async def fail_unopened(
+    connection: Connection, rescue_no: int, cause: str, now_ms: int, *, ended_by: str | None = None
+) -> bool:
+    """End a rescue without a sweep as failed.
+
+    `ended_by` is the person who ends it. A person also ends what a worker has ended; then the cause stays.
+    False if it has a sweep, if it has ended before, or if the database was rolled back.
+    """
+    values = {"rescue_no": rescue_no, "cause": cause, "now_ms": now_ms, "ended_by": ended_by}
+    async with connection.transaction():
+        await connection.execute(_TEXTS["lock_rescue"], values)
+        ended = await connection.execute(_TEXTS["fail_unopened"], values)
+        if ended_by is not None:
+            ended = await connection.execute(_TEXTS["settle_failed"], values)
+    return ended.rowcount == 1
 
 
 async def list_rescues(
