@@ -38,6 +38,7 @@ FIRST_BASE_FEE_WEI: Final = 10**9
 START_TIMEOUT_S: Final = 30.0
 CALL_TIMEOUT_S: Final = 60.0
 _DEATH_SIGNAL: Final = 1
+_LISTENS: Final = re.compile(rb"Listening on 127\.0\.0\.1:(\d+)")
 
 
 class NodeError(Exception):
@@ -58,9 +59,46 @@ class EvmNode(ABC):
     """
 
     url: str
+    pid: int
 
     def __init__(self) -> None:
         self._ids = itertools.count(1)
+
+    def _start(
+        self, command: Sequence[str], listens: "re.Pattern[bytes]", folder: tempfile.TemporaryDirectory[str]
+    ) -> None:
+        """Start the process and wait until it says its port, as `listens` matches it. `folder` has its files.
+
+        Raises NodeError.
+        """
+        self._folder = folder
+        self._process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            preexec_fn=die_with_parent,
+        )
+        self.pid = self._process.pid
+        self._drainer = threading.Thread(target=self._drain, daemon=True)
+        said = []
+        for line in self._process.stdout or ():
+            said.append(line.decode(errors="replace"))
+            if found := listens.search(line):
+                self.url = f"http://127.0.0.1:{int(found[1])}"
+                self._drainer.start()
+                return
+        self._process.kill()
+        self._process.communicate()
+        folder.cleanup()
+        raise NodeError(f"{command[0]} did not start: {''.join(said)[-500:]}")
+
+    def _drain(self) -> None:
+        """Drop its further output. Otherwise it would stop when the pipe is full."""
+        if (output := self._process.stdout) is not None:
+            with output:
+                while output.read(65536):
+                    pass
 
     def __enter__(self) -> Self:
         return self
@@ -102,9 +140,12 @@ class EvmNode(ABC):
         receipt = self.run(ISSUER, None, code)
         return Token(self, bytes.fromhex(receipt["contractAddress"][2:]), made["methods"])
 
-    @abstractmethod
     def stop(self) -> None:
         """Stop the node and wait for its end."""
+        self._process.kill()
+        self._process.wait()
+        self._drainer.join()
+        self._folder.cleanup()
 
     @abstractmethod
     def mine(self, blocks: int = 1) -> int:
@@ -160,8 +201,8 @@ class EvmDevnet(EvmNode):
         pace = ["--no-mining"] if block_time_s is None else ["--block-time", str(block_time_s)]
         command = [str(find_anvil()), "--host", "127.0.0.1", "--port", str(port)]
         # Otherwise the states of old blocks stay in the user's home for ever.
-        self._states = tempfile.TemporaryDirectory(prefix="merchant-wallet-anvil-")
-        command += ["--cache-path", self._states.name]
+        states = tempfile.TemporaryDirectory(prefix="merchant-wallet-anvil-")
+        command += ["--cache-path", states.name]
         # One slot per block: the node's `finalized` block is two blocks below the head.
         command += [
             "--chain-id",
@@ -173,27 +214,7 @@ class EvmDevnet(EvmNode):
             "1",
             *options,
         ]
-        self._log = tempfile.TemporaryFile()  # noqa: SIM115 - closed by stop().
-        self._process = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=self._log,
-            preexec_fn=die_with_parent,
-        )
-        self.pid = self._process.pid
-        self.url = f"http://127.0.0.1:{self._read_port()}"
-        # Its further output is read and dropped. Otherwise it would stop when the pipe is full.
-        self._drainer = threading.Thread(target=self._drain, daemon=True)
-        self._drainer.start()
-
-    def stop(self) -> None:
-        """See `EvmNode`."""
-        self._process.kill()
-        self._process.wait()
-        self._drainer.join()
-        self._log.close()
-        self._states.cleanup()
+        self._start(command, _LISTENS, states)
 
     def reset(self) -> None:
         """Go back to the start: no blocks, no transactions, the first base fee. Raises NodeError, OSError."""
@@ -254,27 +275,6 @@ class EvmDevnet(EvmNode):
             call |= {"maxPriorityFeePerGas": hex(tip_wei), "maxFeePerGas": hex(tip_wei + COIN // 10**6)}
         tx_hash: str = self.ask("eth_sendTransaction", call)
         return tx_hash
-
-    def _drain(self) -> None:
-        stdout = self._process.stdout
-        if stdout is not None:
-            with stdout:
-                while stdout.read(65536):
-                    pass
-
-    def _read_port(self) -> int:
-        stdout = self._process.stdout
-        for line in stdout if stdout is not None else ():
-            found = re.search(rb"Listening on 127\.0\.0\.1:(\d+)", line)
-            if found:
-                return int(found[1])
-        self._log.seek(0)
-        text = self._log.read().decode(errors="replace")
-        self._process.kill()
-        self._process.communicate()
-        self._log.close()
-        self._states.cleanup()
-        raise NodeError(f"the EVM node did not start: {text[-500:]}")
 
 
 class Token:

@@ -14,7 +14,6 @@ import re
 import socket
 import subprocess
 import tempfile
-import threading
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import closing
@@ -33,7 +32,6 @@ from devnet.evm_node import (
     ISSUER,
     EvmNode,
     NodeError,
-    die_with_parent,
 )
 
 # Of anvil's documented first account, whose address is `ISSUER`.
@@ -49,6 +47,7 @@ _SETTLE_TIMEOUT_S: Final = 30.0
 _FUTURE_FORKS: Final = ("amsterdamTime", "bogotaTime")
 """What the main chain does not have yet, with other calls for a consensus client."""
 _ZERO: Final = "0x" + "0" * 64
+_LISTENS: Final = re.compile(rb"HTTP server started +endpoint=127\.0\.0\.1:(\d+) +auth=false")
 _OPTIONS: Final = (
     *("--nodiscover", "--nat", "none", "--maxpeers", "0", "--port", "0"),
     *("--http", "--http.addr", "127.0.0.1", "--http.port", "0", "--http.api", "eth,net,web3,txpool"),
@@ -68,32 +67,15 @@ class GethNode(EvmNode):
         self._keys = {ISSUER: ISSUER_KEY, **keys}
         self._chain_id = chain_id
         self._withdrawn = self._made = 0
-        self._folder = tempfile.TemporaryDirectory(prefix="merchant-wallet-geth-")
-        folder = Path(self._folder.name)
+        files = tempfile.TemporaryDirectory(prefix="merchant-wallet-geth-")
+        folder = Path(files.name)
         self._socket = folder / "geth.ipc"
         genesis = folder / "genesis.json"
         genesis.write_text(json.dumps(_describe_genesis(program, chain_id)))
         _run(program, "--datadir", str(folder), "--state.scheme", "hash", "init", str(genesis))
-        self._process = subprocess.Popen(
-            [program, "--datadir", str(folder), *_OPTIONS],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            preexec_fn=die_with_parent,
-        )
-        self.pid = self._process.pid
-        self.url = f"http://127.0.0.1:{self._read_port()}"
-        self._drainer = threading.Thread(target=self._drain, daemon=True)
-        self._drainer.start()
+        self._start([str(program), "--datadir", str(folder), *_OPTIONS], _LISTENS, files)
         self._hashes = [str(self.ask("eth_getBlockByNumber", "latest", False)["hash"])]
         self._follow()
-
-    def stop(self) -> None:
-        """See `EvmNode`."""
-        self._process.kill()
-        self._process.wait()
-        self._drainer.join()
-        self._folder.cleanup()
 
     def mine(self, blocks: int = 1) -> int:
         """See `EvmNode`. Raises NodeError."""
@@ -236,24 +218,6 @@ class GethNode(EvmNode):
         if "error" in said:
             raise NodeError(f"{method}: {said['error'].get('message')}")
         return said["result"]
-
-    def _drain(self) -> None:
-        stderr = self._process.stderr
-        if stderr is not None:
-            with stderr:
-                while stderr.read(65536):
-                    pass
-
-    def _read_port(self) -> int:
-        said, stderr = [], self._process.stderr
-        for line in stderr if stderr is not None else ():
-            said.append(line.decode(errors="replace"))
-            found = re.search(rb"HTTP server started +endpoint=127\.0\.0\.1:(\d+) +auth=false", line)
-            if found:
-                return int(found[1])
-        self._process.wait()
-        self._folder.cleanup()
-        raise NodeError(f"geth did not start: {''.join(said)[-500:]}")
 
 
 def _describe_genesis(program: Path, chain_id: int) -> dict[str, Any]:
