@@ -10,6 +10,7 @@ from typing import Any, LiteralString
 import pytest
 from psycopg import AsyncConnection
 from tests.conftest import TEMPLATE, SharedPostgres
+from tests.named_tron import RUN
 from tests.roles import as_worker
 
 from merchant_wallet.base.currencies import KFB, USDT
@@ -53,7 +54,7 @@ class Clock:
 
 def address(name: str, chain: str = "ERC20") -> bytes:
     """The deposit address of a sub-user or a merchant, derived from its name."""
-    return hashlib.sha256(f"{name} on {chain}".encode()).digest()[:20]
+    return hashlib.sha256(f"{name} on {chain}{RUN}".encode()).digest()[:20]
 
 
 @dataclass
