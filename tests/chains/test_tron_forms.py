@@ -19,6 +19,7 @@ from tests.evm_nodes import run_tron_network
 from tests.named_tron import NamedTron
 from tests.node_kinds import NAMED
 from tests.rows import each_row
+from tests.waits import TIMEOUT_S
 
 from merchant_wallet.base.addresses import to_tron
 from merchant_wallet.chains.evm.transactions import encode_transfer_call
@@ -92,7 +93,7 @@ class Client:
 
     def __init__(self, network: TronNetwork) -> None:
         self._network = network
-        self._http = httpx.Client(trust_env=False)
+        self._http = httpx.Client(trust_env=False, timeout=TIMEOUT_S)
         self._made = 0
 
     def close(self) -> None:

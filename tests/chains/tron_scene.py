@@ -11,6 +11,7 @@ from coincurve import PrivateKey
 from devnet.tron_network import TronNetwork, address_of
 from tests.evm_nodes import run_tron_network
 from tests.named_tron import RUN, NamedTron
+from tests.waits import TIMEOUT_S
 
 from merchant_wallet.base.chains import TRC20
 from merchant_wallet.chains.protocol import Payout, SignedTransfer, Transfer, Verdict
@@ -107,5 +108,7 @@ def open_tron(nodes: int = 2, *, named: bool = False) -> Iterator[TronScene]:
         network.fund(wallet, units=WALLET_UNITS, sun=WALLET_SUN)
         network.settle()
         rules = TronRules(chain_id=network.chain_id, token=network.token, recent_s=0)
-        chain = TronChain(rules, TronNodes(network.urls, timeout_s=5), wallet=wallet, signer=signer)
+        # The fake nodes are sometimes told to hang. A real one is only slow.
+        reached = TronNodes(network.urls, timeout_s=TIMEOUT_S if named else 5)
+        chain = TronChain(rules, reached, wallet=wallet, signer=signer)
         yield TronScene(network, rules, signer, wallet, chain, network.height())
