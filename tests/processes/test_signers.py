@@ -66,6 +66,19 @@ def test_a_passphrase_is_a_files_text_without_its_line_end(tmp_path: Path) -> No
     path.write_bytes(b"\xff")
     with pytest.raises(KeystoreError, match="not UTF-8"):
         read_passphrase(Settings(keystore_passphrase_file=path))
+    path.chmod(0o640)
+    with pytest.raises(KeystoreError, match=r"chmod 600 it \(in Kubernetes, set defaultMode: 0440"):
+        read_passphrase(Settings(keystore_passphrase_file=path))
+
+
+def test_a_passphrase_may_be_in_a_secret_volume_of_kubernetes(tmp_path: Path) -> None:
+    (tmp_path / "..2026").mkdir()
+    (tmp_path / "..2026" / "passphrase").write_text(PASSPHRASE)
+    (tmp_path / "..2026" / "passphrase").chmod(0o440)
+    (tmp_path / "..data").symlink_to("..2026")
+    (tmp_path / "passphrase").symlink_to("..data/passphrase")
+    settings = Settings(keystore_passphrase_file=tmp_path / "passphrase")
+    assert read_passphrase(settings) == PASSPHRASE
 
 
 def test_a_signers_rules_are_the_settings() -> None:

@@ -19,7 +19,7 @@ from merchant_wallet.postgres.migrate import migrate
 from merchant_wallet.postgres.migration_files import MigrationError, read_migrations
 from merchant_wallet.processes import start_checks
 from merchant_wallet.processes.base import Base
-from merchant_wallet.processes.start_checks import prepare
+from merchant_wallet.processes.start_checks import name_service_links, prepare
 
 TODAY = 20_500
 NOW_MS = TODAY * 86_400_000
@@ -162,3 +162,13 @@ def test_today_has_a_nonce_partition_before_anything_is_served(database_url: str
             return await list_nonce_days(connection)
 
     assert set(run(scenario())) >= {TODAY - 1, TODAY, TODAY + 1}
+
+
+def test_links_of_kubernetes_are_named_in_one_line_and_nothing_is_said_without_them() -> None:
+    with capture_logs() as log:
+        name_service_links({"WALLET_PORT": "8080"})
+        assert log == []
+        name_service_links({"WALLET_PORT": "tcp://10.0.0.1:8080", "WALLET_SERVICE_HOST": "10.0.0.1"})
+    [line] = log
+    assert line["variables"] == ["WALLET_PORT", "WALLET_SERVICE_HOST"]
+    assert "enableServiceLinks: false" in line["advice"]

@@ -13,6 +13,7 @@ from typing import Any
 
 from merchant_wallet.base.atomic_files import create_file
 from merchant_wallet.base.chains import DEFAULT_CODES
+from merchant_wallet.base.mounted_secrets import OWNER_ADVICE
 from merchant_wallet.base.node_addresses import read_nodes
 from merchant_wallet.base.setting_sources import PREFIX, ConfigError, Given, read_given
 from merchant_wallet.base.setting_types import parse_key
@@ -130,7 +131,7 @@ def load_key_file(path: Path, name: str) -> bytes:
     """
     try:
         if path.stat().st_mode & 0o077:
-            raise ConfigError(f"the {name} {path} can be read by others: chmod 600 it.")
+            raise ConfigError(f"the {name} {path} can be read by others: chmod 600 it ({OWNER_ADVICE}).")
         return parse_key(path.read_text().strip())
     except OSError as error:
         raise ConfigError(f"the {name} {path} cannot be read: {error.strerror}.") from error

@@ -8,19 +8,23 @@ Rules:
   credential wins over the settings file.
 - A name that is unknown, or said twice at one place, is refused. A misspelt limit that is ignored would be
   worse than a service that does not start.
-- Only its owner and its group may read a file with a secret. In `/run/secrets` the container's
-  own rules hold.
+- Only its owner and its group may read a file with a secret. What a container engine or Kubernetes mounts for
+  one container is taken as it is.
+- Kubernetes puts the address of each Service into every pod. For a Service `wallet` these variables begin
+  like our settings, and `WALLET_PORT` is one. They are recognised by their values, and ignored.
 - Nothing here reads `os.environ` or parses a value.
 """
 
 import difflib
 import os
+import re
 import stat
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from merchant_wallet.base.mounted_secrets import MODE_ADVICE, is_mounted_secret
 from merchant_wallet.base.settings import SETTINGS
 
 PREFIX: Final = "WALLET_"
@@ -29,7 +33,14 @@ CREDENTIALS: Final = "CREDENTIALS_DIRECTORY"
 """Set by systemd for a service with `LoadCredential=`."""
 FILE_SUFFIX: Final = "_file"
 MAX_BYTES: Final = 65_536
-CONTAINER_SECRETS: Final = Path("/run/secrets")
+LINKS_ADVICE: Final = "set enableServiceLinks: false for the pod"
+_ADDRESS: Final = r"(?:[0-9.]+|\[?[0-9a-fA-F:.]+\]?)"
+_is_service_link: Final = re.compile(
+    rf"{PREFIX}(?:[A-Z0-9_]+_)?(?:SERVICE_HOST={_ADDRESS}|SERVICE_PORT(?:_[A-Z0-9_]+)?=[0-9]+"
+    rf"|PORT(?:_[0-9]+_[A-Z]+)?=[a-z]+://{_ADDRESS}:[0-9]+"
+    rf"|PORT_[0-9]+_[A-Z]+_(?:PROTO=[a-z]+|PORT=[0-9]+|ADDR={_ADDRESS}))"
+).fullmatch
+"""A variable that Kubernetes makes of a Service, with its value."""
 
 
 class ConfigError(Exception):
@@ -55,7 +66,7 @@ def put_into_environment(env: Mapping[str, str], *, with_file: bool) -> dict[str
     `with_file` adds the settings file's values, for a process that can't read that file. Raises ConfigError.
     """
     told = read_given(env) if with_file else {**_read_credentials(env), **_read_environment(env)}
-    dropped = {CREDENTIALS, FILE_SETTING} if with_file else {CREDENTIALS}
+    dropped = {CREDENTIALS, *list_service_links(env)} | ({FILE_SETTING} if with_file else set())
     spelt = {PREFIX + name.upper(): given.text for name, given in told.items()}
     kept = {
         name: text
@@ -63,6 +74,11 @@ def put_into_environment(env: Mapping[str, str], *, with_file: bool) -> dict[str
         if name not in dropped and not (name.startswith(PREFIX) and _names_file(_lower(name)))
     }
     return {**kept, **spelt}
+
+
+def list_service_links(env: Mapping[str, str]) -> list[str]:
+    """The variables that look like settings, but are addresses of Kubernetes' Services. They are ignored."""
+    return sorted(name for name, text in env.items() if _is_service_link(f"{name}={text}"))
 
 
 def _lower(variable: str) -> str:
@@ -76,10 +92,11 @@ def _names_file(name: str) -> bool:
 
 
 def _read_environment(env: Mapping[str, str]) -> dict[str, Given]:
+    left_out = {FILE_SETTING, *list_service_links(env)}
     texts = {
         variable: env[variable]
         for variable in sorted(env)
-        if variable.startswith(PREFIX) and variable != FILE_SETTING
+        if variable.startswith(PREFIX) and variable not in left_out
     }
     return dict(_resolve(texts, "{name}", upper=True))
 
@@ -123,11 +140,16 @@ def _read_secret(path: Path, source: str) -> str:
             content = file.read(MAX_BYTES + 1)
         text = content.decode()
     except OSError as error:
-        raise ConfigError(f"{source} names {path}, which cannot be read: {error.strerror}.") from error
+        advice = f" ({MODE_ADVICE})" if isinstance(error, PermissionError) else ""
+        raise ConfigError(
+            f"{source} names {path}, which cannot be read: {error.strerror}{advice}."
+        ) from error
     except UnicodeDecodeError:
         raise ConfigError(f"{source} names {path}, which is not UTF-8 text.") from None
-    if mode & stat.S_IROTH and CONTAINER_SECRETS not in path.absolute().parents:
-        raise ConfigError(f"{path}, which {source} names, can be read by everybody: chmod 640 it.")
+    if mode & stat.S_IROTH and not is_mounted_secret(path):
+        raise ConfigError(
+            f"{path}, which {source} names, can be read by everybody: chmod 640 it ({MODE_ADVICE})."
+        )
     if len(content) > MAX_BYTES:
         raise ConfigError(f"{path}, which {source} names, has more than {MAX_BYTES} bytes.")
     return text.rstrip("\r\n")
@@ -159,8 +181,10 @@ def _read_toml(path: Path | None) -> dict[str, Given]:
         if not SETTINGS[name].in_file:
             raise ConfigError(f"{name} must not be set in {path}, since all processes read that file.")
     secret = [name for name in given if SETTINGS[name].secret and texts.get(name)]
-    if secret and readable_by_all:
-        raise ConfigError(f"{path} holds {secret[0]} and can be read by everybody: chmod 640 it.")
+    if secret and readable_by_all and not is_mounted_secret(path):
+        raise ConfigError(
+            f"{path} holds {secret[0]} and can be read by everybody: chmod 640 it ({MODE_ADVICE})."
+        )
     return given
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from merchant_wallet.base.chain_settings import ChainSettings
 from merchant_wallet.base.chains import CHAINS, EVM, Chain
 from merchant_wallet.base.config import ConfigError
+from merchant_wallet.base.mounted_secrets import MODE_ADVICE, is_mounted_secret
 from merchant_wallet.base.settings import Settings
 from merchant_wallet.chains.keys.keystore import FOLDER, KeystoreError, open_keystore
 from merchant_wallet.chains.keys.local_signer import LocalSigner
@@ -71,8 +72,10 @@ def read_passphrase(settings: Settings) -> str | None:
     if path is None:
         return settings.keystore_passphrase
     try:
-        if path.stat().st_mode & 0o077:
-            raise KeystoreError(f"The passphrase file {path} can be read by others: chmod 600 it.")
+        if path.stat().st_mode & 0o077 and not is_mounted_secret(path):
+            raise KeystoreError(
+                f"The passphrase file {path} can be read by others: chmod 600 it ({MODE_ADVICE})."
+            )
         return path.read_text(encoding="utf-8").rstrip("\r\n")
     except OSError as error:
         raise KeystoreError(f"The passphrase file {path} can't be read: {error.strerror}.") from error

@@ -4,12 +4,13 @@ Rules:
 - If the database can't be reached, the start waits and logs a line every few seconds. A stop ends the wait.
 - If the server refuses (password, unknown database, too many connections), the start waits, too. The line is
   then an error, because most of these need a person.
+- What Kubernetes says of a Service in variables that look like settings is named once, and ignored.
 - A schema that this program does not know ends the start. So do a wrong master key, and a connection pooler
   that gives one session to several clients.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
 import psycopg
@@ -18,6 +19,7 @@ import structlog
 from merchant_wallet.base import db
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.poolers import refuse_shared_sessions
+from merchant_wallet.base.setting_sources import LINKS_ADVICE, list_service_links
 from merchant_wallet.base.settings import Settings
 from merchant_wallet.book.nonce_partitions import open_nonce_days
 from merchant_wallet.book.state import DAY_MS
@@ -29,6 +31,12 @@ log = structlog.get_logger("start")
 RETRY_S: Final = 1.0
 LOG_EVERY: Final = 5
 """There is one line in the log for this many tries."""
+
+
+def name_service_links(env: Mapping[str, str]) -> None:
+    """Log which variables are no settings but links of Kubernetes, if there are any."""
+    if links := list_service_links(env):
+        log.info("service links of Kubernetes are ignored", variables=links, advice=LINKS_ADVICE)
 
 
 async def prepare(

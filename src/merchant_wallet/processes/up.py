@@ -55,6 +55,7 @@ from merchant_wallet.processes.side_users import (
     make_environment,
 )
 from merchant_wallet.processes.signers import require_signer
+from merchant_wallet.processes.start_checks import name_service_links
 from merchant_wallet.processes.wal_shipping import remove_credentials
 
 log = structlog.get_logger("up")
@@ -390,6 +391,7 @@ def run_up(settings: Settings, say: Say, progress: Say) -> int:
     require_supported(settings)
     require_signer(settings)
     logs.set_up(settings.log_level, settings.log_format)
+    name_service_links(os.environ)
     process_supervisor = ProcessSupervisor(settings, os.environ, say, progress)
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, process_supervisor.ask_to_stop)

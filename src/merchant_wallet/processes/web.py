@@ -31,7 +31,7 @@ from merchant_wallet.processes.file_limit import raise_file_limit
 from merchant_wallet.processes.instances import Presence
 from merchant_wallet.processes.listener import MAX_CONNECTIONS, RESERVED_FILES, SOURCE_CONNECTIONS, Listener
 from merchant_wallet.processes.listening_socket import bind, resolve_host, take_systemd_socket, url_of
-from merchant_wallet.processes.start_checks import prepare
+from merchant_wallet.processes.start_checks import name_service_links, prepare
 from merchant_wallet.processes.web_group import run_group
 from merchant_wallet.processes.web_member import CHECK, HAND_OVER, Membership, take_membership
 
@@ -58,6 +58,8 @@ def run_serve(settings: Settings, on_ready: Callable[[str], None], parent_fd: in
     if os.environ.get(CHECK):
         return 0
     member = take_membership()
+    if member is None:
+        name_service_links(os.environ)
     if member is None and settings.processes > 1:
         return run_group(settings, on_ready, parent_fd)
     url = settings.database_url

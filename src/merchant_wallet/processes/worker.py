@@ -5,6 +5,7 @@ reconciliation and maintenance. What works for one apart cell is in `cell_worker
 """
 
 import asyncio
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
@@ -84,7 +85,7 @@ from merchant_wallet.processes.screening import (
     open_screener,
 )
 from merchant_wallet.processes.signers import find_keys_folder
-from merchant_wallet.processes.start_checks import prepare
+from merchant_wallet.processes.start_checks import name_service_links, prepare
 from merchant_wallet.processes.worker_reports import WorkerReporter
 from merchant_wallet.reporting import rollup
 from merchant_wallet.withdrawals.expiry import Expiry
@@ -103,6 +104,7 @@ def run_work(
     `only` names an apart cell. Raises ConfigError, MigrationError.
     """
     logs.set_up(settings.log_level, settings.log_format)
+    name_service_links(os.environ)
     url = settings.database_url
     assert url is not None, "the command line gives the database's URL"
     uvloop.run(_run(settings, url, on_ready, parent_fd, only))

@@ -18,6 +18,7 @@ from coincurve import PrivateKey
 from merchant_wallet.base.addresses import ExtendedPrivateKey, derive_account, keccak256
 from merchant_wallet.base.atomic_files import create_file
 from merchant_wallet.base.chains import CHAINS, COIN_TYPES, KEY_NAMES
+from merchant_wallet.base.mounted_secrets import OWNER_ADVICE
 from merchant_wallet.chains.keys.secret_storage import SCRYPT_COST, StorageRefused, read_address, seal, unseal
 from merchant_wallet.chains.signer import Source
 
@@ -215,4 +216,4 @@ def _path(folder: Path, name: str) -> Path:
 def _require_private(path: Path) -> None:
     if path.stat().st_mode & 0o077:
         mode = 700 if path.is_dir() else 600
-        raise KeystoreError(f"{path} can be read by others: chmod {mode} it.")
+        raise KeystoreError(f"{path} can be read by others: chmod {mode} it ({OWNER_ADVICE}).")
