@@ -42,6 +42,7 @@ ALL = [
     "disk",
     "notifications",
     "accounts",
+    "sources",
 ]
 
 
@@ -60,8 +61,10 @@ def wrong(checks: dict[str, dict[str, Any]]) -> list[str]:
 def test_a_wallet_in_good_order_has_nothing_wrong(wallet: Wallet) -> None:
     wallet.open_merchant()
     wallet.credit("Shop", "USDT", "1")
+    wallet.variables["WALLET_PORT"] = "tcp://10.96.0.10:8080"
     checks = examine(wallet, 0)
     assert list(checks) == ALL
+    assert "(WALLET_PORT): set enableServiceLinks" in checks["configuration"]["hint"]
     assert checks["accounts"]["hint"] is None
     wallet.tamper(
         "with made as (insert into operator (name, role, password_hash, created_ms)"
@@ -75,6 +78,15 @@ def test_a_wallet_in_good_order_has_nothing_wrong(wallet: Wallet) -> None:
     said = wallet.run("doctor").stdout
     assert said.count("ok ") + said.count("hint ") == len(ALL)
     assert "one e-mail address for several accounts: Ann and bob\n" in said
+    wallet.tamper(
+        "insert into refused_request"
+        " (merchant_id, at_ms, request_id, path, code, msg, source, content_type, fields, left_out)"
+        " select merchant_id, extract(epoch from now()) * 1000 - ms, '', '', 1, '', source, '', '{}', '{}'"
+        " from merchant, (values (0, '192.0.2.7'), (86400000, '::')) old (ms, source)"
+    )
+    assert "ok     sources: 1 requests of the last day came from 1 addresses\n" in wallet.run("doctor").stdout
+    wallet.tamper("update refused_request set at_ms = at_ms + 60000 where source = '::'")
+    assert "1 of 2 requests of the last day have no address" in examine(wallet, 1)["sources"]["text"]
 
 
 @pytest.mark.new_database

@@ -1,6 +1,7 @@
 """`doctor` about servers, programs and disks: each fault that an auditor would name, as tables."""
 
 import asyncio
+from ipaddress import ip_network
 from pathlib import Path
 
 import psycopg
@@ -17,6 +18,7 @@ from merchant_wallet.cli.server_checks import (
     judge_durability,
     judge_program_clocks,
     judge_programs,
+    judge_sources,
     judge_standbys,
     judge_texts,
     judge_tls,
@@ -140,3 +142,19 @@ def test_a_full_disk_is_seen_before_it_is_full(free: float, total: float, word: 
 
 def test_nothing_is_said_of_folders_that_are_not_there() -> None:
     assert judge_disks({}).text == "no folder yet"
+
+
+def test_where_requests_come_from_shows_what_is_wrong_with_a_proxy() -> None:
+    trusted = (ip_network("10.0.0.0/8"),)
+    sound = judge_sources([("192.0.2.7", 5, 1), ("198.51.100.7", 2, 2)], trusted)
+    assert (sound.word, sound.text) == ("ok", "7 requests of the last day came from 2 addresses")
+    assert judge_sources([], trusted).word == "ok"
+    unread = judge_sources([("192.0.2.7", 5, 1), ("::", 2, 1)], trusted)
+    assert (unread.word, unread.text[:40]) == ("wrong", "2 of 7 requests of the last day have no ")
+    silent = judge_sources([("192.0.2.7", 5, 1), ("10.0.0.5", 2, 1)], trusted)
+    assert silent.word == "hint"
+    assert "2 of 7 requests of the last day came from 10.0.0.5, a trusted proxy" in silent.text
+    unnamed = judge_sources([("10.0.0.5", 9, 2)], ())
+    assert unnamed.word == "hint"
+    assert "WALLET_TRUSTED_PROXIES" in str(unnamed.hint)
+    assert judge_sources([("10.0.0.5", 9, 1)], ()).word == "ok"

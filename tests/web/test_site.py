@@ -16,6 +16,7 @@ from structlog.testing import capture_logs
 from tests.crash.shop import run
 from tests.rows import each_row
 
+from merchant_wallet.base.trusted_proxies import TrustedProxies
 from merchant_wallet.book.errors import Unavailable
 from merchant_wallet.observability.logs import AccessLog, RequestIds
 from merchant_wallet.web import client
@@ -44,7 +45,7 @@ def make_context(pages_per_s: int = 0) -> PageContext:
     log = AccessLog(io.StringIO(), enabled=True)
 
     def see(request: Request, kept: str | None = None) -> Client:
-        return client.read_client(request, (), kept)
+        return client.read_client(request, TrustedProxies(), kept)
 
     responses = Responses(templates, secure=False)
     rate_limiter = PageRateLimiter(pages_per_s, WRONG_TOKENS, lambda: 0.0)

@@ -29,7 +29,6 @@ from merchant_wallet.api.turns import SHARED, find_turn
 from merchant_wallet.api.upgrades import IgnoresUpgrades
 from merchant_wallet.api.wire import MAX_BODY_BYTES, find_reader
 from merchant_wallet.base.codes import BODY_MALFORMED, PATH_UNKNOWN, Refusal, Refused
-from merchant_wallet.base.source_addresses import find_source
 from merchant_wallet.base.spans import TRACEPARENT
 
 _PATH_PREFIX: Final = b"/merchant/"
@@ -313,7 +312,7 @@ class Connection(IgnoresUpgrades, asyncio.Protocol):
         path = self._url.partition(b"?")[0] if b"?" in self._url else self._url
         forwarded, traceparent = [], ""
         for name, value in self._kept:
-            if name == b"x-forwarded-for" and self._state.dependencies.trusted_proxies:
+            if name == b"x-forwarded-for":
                 forwarded.append(value.decode("latin-1"))
             elif name == TRACEPARENT:
                 traceparent = value.decode("latin-1")
@@ -332,9 +331,9 @@ class Connection(IgnoresUpgrades, asyncio.Protocol):
 
     def _make_request(self, head: RequestHead, body: bytes) -> OperationRequest:
         dependencies = self._state.dependencies
-        trusted, source = dependencies.trusted_proxies, self._peer
-        if trusted:
-            source = find_source(source, head.forwarded, trusted)
+        proxies, source = dependencies.proxies, self._peer
+        if proxies.networks or head.forwarded:
+            source = proxies.find(source, head.forwarded)
         request_id = dependencies.request_ids.next()
         request = OperationRequest(head.content_type, body, source, request_id, self._reply)
         if head.traceparent:

@@ -15,6 +15,7 @@ from merchant_wallet.api.scheduler import Scheduler
 from merchant_wallet.api.turns import SHARED, Turn
 from merchant_wallet.base.source_addresses import Network
 from merchant_wallet.base.spans import Span, Tracer
+from merchant_wallet.base.trusted_proxies import TrustedProxies
 from merchant_wallet.book.commands import Command, Submission
 from merchant_wallet.book.outcomes import Outcome
 from merchant_wallet.book.submissions import Books
@@ -80,7 +81,7 @@ class Dependencies:
         self.writer = writer
         self.operation_context = operation_context
         self.access_log = access_log
-        self.trusted_proxies = trusted_proxies
+        self.proxies = TrustedProxies(trusted_proxies)
         self.refused_requests = refused_requests
         self.request_recorder = request_recorder
         self.tracer = tracer

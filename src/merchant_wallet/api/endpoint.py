@@ -44,8 +44,8 @@ from merchant_wallet.base.codes import (
     Refused,
 )
 from merchant_wallet.base.signing import sign_response
-from merchant_wallet.base.source_addresses import Network, find_source
 from merchant_wallet.base.spans import read_trace_id
+from merchant_wallet.base.trusted_proxies import TrustedProxies
 from merchant_wallet.book.commands import Command, Submission
 from merchant_wallet.book.errors import BookClosed, CommandFailed, Unavailable
 from merchant_wallet.book.outcomes import Outcome, Stale
@@ -96,7 +96,7 @@ class Endpoint:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """As `handle`, in the merchant's turn, for a server that speaks ASGI."""
-        content_type, source = _read_headers(scope, self._dependencies.trusted_proxies)
+        content_type, source = _read_headers(scope, self._dependencies.proxies)
         answered: asyncio.Future[tuple[int, bytes, str, Sequence[Header]]]
         answered = asyncio.get_running_loop().create_future()
 
@@ -355,14 +355,13 @@ async def send_answer(
     await send({"type": "http.response.body", "body": body, "more_body": False})
 
 
-def _read_headers(scope: Scope, trusted: tuple[Network, ...]) -> tuple[str | None, str]:
+def _read_headers(scope: Scope, proxies: TrustedProxies) -> tuple[str | None, str]:
     content_type = None
     forwarded = []
     for name, value in scope["headers"]:
         if name == b"content-type":
             content_type = value.decode("latin-1")
-        elif name == b"x-forwarded-for" and trusted:
+        elif name == b"x-forwarded-for":
             forwarded.append(value.decode("latin-1"))
     client = scope.get("client")
-    peer = client[0] if client else ""
-    return content_type, find_source(peer, forwarded, trusted) if trusted else peer
+    return content_type, proxies.find(client[0] if client else "", forwarded)

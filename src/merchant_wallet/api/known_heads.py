@@ -27,7 +27,7 @@ _PARSED_EACH_TIME: Final = (b"expect", b"upgrade", b"transfer-encoding")
 
 
 class RequestHead(msgspec.Struct, frozen=True):
-    """What an operation needs of a head. `forwarded` are the values of X-Forwarded-For, if they matter.
+    """What an operation needs of a head. `forwarded` are the values of X-Forwarded-For.
 
     `traceparent` is the caller's span, if there are traces.
     """

@@ -1,5 +1,6 @@
 """Source addresses of requests: parsing, and the client behind trusted proxies. Pure."""
 
+import re
 from collections.abc import Iterator
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from typing import Final
@@ -10,29 +11,56 @@ Network = IPv4Network | IPv6Network
 Address = IPv4Address | IPv6Address
 
 
+NOBODY: Final = "::"
+"""What stands for an address that cannot be read. No client has it."""
+_match_written: Final = re.compile(
+    r"\[([0-9A-Fa-f:.]+)(?:%[\w.~-]+)?\](?::[0-9]{1,5})?"
+    r"|([0-9.]+):[0-9]{1,5}"
+    r"|([0-9A-Fa-f:.]+)(?:%[\w.~-]+)?",
+    re.ASCII,
+).fullmatch
+"""An address as proxies write it: in brackets, with a port, with a zone. One group has the address alone."""
+
+
 def read_address(text: str) -> Address:
-    """Parse an address. An unreadable one becomes `::`, which is nobody's."""
-    try:
-        # A scope id may be any text. An address with one can't be on an allow-list.
-        address = IPv6Address(0) if "%" in text else ip_address(text)
-    except ValueError:
-        return IPv6Address(0)
+    """Parse an address, also with a port, brackets, quotes or a zone. An unreadable one becomes `NOBODY`.
+
+    A zone is dropped: it names an interface of the machine that wrote the address (RFC 4007 section 6).
+    """
+    address = _parse(text) or _parse(_strip(text))
+    if address is None or address.is_unspecified:
+        return IPv6Address(NOBODY)
     mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
     return mapped or address
+
+
+def _parse(text: str) -> Address | None:
+    try:
+        return None if "%" in text else ip_address(text)
+    except ValueError:
+        return None
+
+
+def _strip(text: str) -> str:
+    """The address alone, of a text as proxies write it. Empty for any other text."""
+    if len(text) > 1 and text[0] == text[-1] == '"':
+        text = text[1:-1]
+    written = _match_written(text)
+    return "" if written is None else written[written.lastindex or 0]
 
 
 def find_source(peer: str, forwarded: list[str], trusted: tuple[Network, ...]) -> str:
     """The client's address: the last hop of X-Forwarded-For that is not a trusted proxy, if there is one.
 
     The header is ignored unless a trusted proxy sent it (RFC 7239 section 8.1). The address is normalized,
-    since it is logged. A hop that is no address becomes `::`.
+    since it is logged. A hop that is no address becomes `NOBODY`.
     """
     if not trusted or not is_trusted(peer, trusted):
         return peer
     last = peer
     for hop in _hops_from_the_last(forwarded):
         last = str(read_address(hop))
-        if not is_trusted(last, trusted):
+        if last == NOBODY or not is_trusted(last, trusted):
             break
     return last
 

@@ -20,6 +20,7 @@ import typer
 
 from merchant_wallet.base.chains import CODES
 from merchant_wallet.base.config import NODE_SETTINGS, has_master_key
+from merchant_wallet.base.setting_sources import LINKS_ADVICE, list_service_links
 from merchant_wallet.base.settings import Settings
 from merchant_wallet.cli.failures import REFUSED, Failure, explain
 from merchant_wallet.cli.findings import Finding, fetch
@@ -30,6 +31,7 @@ from merchant_wallet.cli.server_checks import (
     check_server,
     judge_roles,
     judge_skew,
+    judge_sources,
 )
 from merchant_wallet.cli.session import find_database, read_running
 from merchant_wallet.cli.terminal import print_document, show_value
@@ -192,6 +194,7 @@ async def _check_all(data: Path | None) -> AsyncIterator[Finding]:
             yield await check_disks(settings)
             yield await check_notifications(conn, settings)
             yield judge_accounts(await fetch(conn, "list_shared_emails"))
+            yield judge_sources(await fetch(conn, "list_sources"), settings.trusted_proxies)
             async for finding in check_archive(conn, settings, url):
                 yield finding
             async for finding in check_cells(conn, settings, url):
@@ -216,14 +219,16 @@ def judge_build(*, optimised: bool) -> Finding:
 
 def _check_configuration(settings: Settings) -> Finding:
     folder = f"data folder {shlex.quote(str(settings.data))}" if settings.data.exists() else "no data folder"
+    links = list_service_links(os.environ)
+    hint = f"links of Kubernetes are ignored ({', '.join(links)}): {LINKS_ADVICE}" if links else None
     if settings.sandbox:
-        return Finding("configuration", f"{folder}, sandbox: no real money moves")
+        return Finding("configuration", f"{folder}, sandbox: no real money moves", hint=hint)
     named = [(code, settings.chains[code].rpc) for code in settings.open_chains]
     nodes = ", ".join(f"{chain} over {len(urls)} node(s)" for chain, urls in named)
     if not nodes:
         text = "WALLET_SANDBOX is false, and no chain has a node"
         return Finding("configuration", text, f"set {NODE_SETTINGS}")
-    return Finding("configuration", f"{folder}, live: real USDT, {nodes}")
+    return Finding("configuration", f"{folder}, live: real USDT, {nodes}", hint=hint)
 
 
 def _check_version(version: int) -> Finding:

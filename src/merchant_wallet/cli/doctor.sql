@@ -59,3 +59,14 @@ select array_agg(o.name order by lower(o.name collate "C"))
  where o.status = 'active' and c.email_confirmed_ms is not null
  group by lower(c.email) having count(*) > 1
  order by lower(c.email);
+
+-- name: list_sources
+-- Where the last day's requests and sign-ins came from, and the merchants that they were about.
+select source, count(*), count(distinct merchant_id)
+  from (select source, merchant_id, at_ms from request_log
+         union all
+        select source, merchant_id, at_ms from refused_request
+         union all
+        select source, null, created_ms from operator_session) seen
+ where at_ms > (extract(epoch from now()) * 1000)::bigint - 86400000
+ group by source;

@@ -16,6 +16,8 @@ from merchant_wallet.base.clock import MAX_SKEW_MS, find_skew_ms
 from merchant_wallet.base.connection_limits import COMMANDS, SERVE_CONNECTIONS, WORK_CONNECTIONS
 from merchant_wallet.base.session_settings import is_replaced
 from merchant_wallet.base.settings import Settings
+from merchant_wallet.base.source_addresses import NOBODY, Network, is_trusted
+from merchant_wallet.base.trusted_proxies import NAME_PROXY, SET_HEADER, UNREADABLE
 from merchant_wallet.base.version import read_version
 from merchant_wallet.cli.findings import Finding, fetch
 
@@ -72,6 +74,28 @@ async def check_disks(settings: Settings) -> Finding:
     folders = {folder for folder in (settings.data, settings.checkpoint_folder) if folder.exists()}
     found = {folder: await asyncio.to_thread(shutil.disk_usage, folder) for folder in sorted(folders)}
     return judge_disks({folder: (usage.free, usage.total) for folder, usage in found.items()})
+
+
+def judge_sources(sources: Iterable[tuple[str, int, int]], trusted: tuple[Network, ...]) -> Finding:
+    """Judge where requests came from. Of each source: how many requests, and of how many merchants."""
+    seen = [(source, count, merchants) for source, count, merchants in sources]
+    total = sum(count for _, count, _ in seen)
+    unread = sum(count for source, count, _ in seen if source == NOBODY)
+    if unread:
+        text = f"{unread} of {total} requests of the last day have no address: {UNREADABLE}"
+        return Finding("sources", text, SET_HEADER)
+    own = [(source, count) for source, count, _ in seen if is_trusted(source, trusted)]
+    if own:
+        text = f"{sum(count for _, count in own)} of {total} requests of the last day came from {own[0][0]}"
+        return Finding(
+            "sources", f"{text}, a trusted proxy, for itself or without saying for whom", hint=SET_HEADER
+        )
+    if not trusted and len(seen) == 1 and seen[0][2] > 1:
+        source, _, merchants = seen[0]
+        return Finding(
+            "sources", f"all requests of {merchants} merchants came from {source}", hint=NAME_PROXY
+        )
+    return Finding("sources", f"{total} requests of the last day came from {len(seen)} addresses")
 
 
 def judge_tls(host: str, is_encrypted: bool, mode: str, *, is_live: bool) -> Finding:

@@ -283,7 +283,7 @@ def _make_page_context(
         is_ending=lambda: dependencies.in_flight.left,
         request_ids=dependencies.request_ids,
         access_log=dependencies.access_log,
-        trusted_proxies=dependencies.trusted_proxies,
+        proxies=dependencies.proxies,
         rate_limiter=PageRateLimiter(
             base.settings.page_rate_limit, base.settings.failed_auth_limit, time.monotonic, siblings
         ),

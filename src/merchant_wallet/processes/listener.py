@@ -69,7 +69,7 @@ class Listener:
         self._config.load()
         self._page_state = ServerState()
         self.admission = Admission(
-            max_connections, source_connections, dependencies.trusted_proxies, siblings=siblings
+            max_connections, source_connections, dependencies.proxies.networks, siblings=siblings
         )
         self._logged = (0, 0)
         self._state = ListenerState(

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from merchant_wallet.base.source_addresses import Network, find_source
+from merchant_wallet.base.trusted_proxies import TrustedProxies
 from merchant_wallet.web.csrf import check_origin
 from merchant_wallet.web.forms import read_form
 from merchant_wallet.web.languages import Language, choose, find_language
@@ -33,9 +33,7 @@ class Client:
     source: str
 
 
-def read_client(
-    request: Request, trusted_proxies: tuple[Network, ...], kept_language: str | None = None
-) -> Client:
+def read_client(request: Request, proxies: TrustedProxies, kept_language: str | None = None) -> Client:
     """The client of a request. A choice in the browser overrides the stored one."""
     kept = request.cookies.get(LANGUAGE_COOKIE) or kept_language
     theme = request.cookies.get(THEME_COOKIE, AUTO)
@@ -43,7 +41,7 @@ def read_client(
     return Client(
         language=choose(request.headers.get("accept-language", ""), kept),
         theme=theme if theme in THEMES else AUTO,
-        source=find_source(peer, request.headers.getlist("x-forwarded-for"), trusted_proxies),
+        source=proxies.find(peer, request.headers.getlist("x-forwarded-for")),
     )
 
 

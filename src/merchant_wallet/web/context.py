@@ -14,7 +14,7 @@ from starlette.requests import Request
 from merchant_wallet.base.fair_queue import Owner
 from merchant_wallet.base.settings import Settings
 from merchant_wallet.base.siblings import Siblings
-from merchant_wallet.base.source_addresses import Network
+from merchant_wallet.base.trusted_proxies import TrustedProxies
 from merchant_wallet.book.commands import Command, Submission
 from merchant_wallet.book.outcomes import Outcome
 from merchant_wallet.book.submissions import Books
@@ -49,7 +49,7 @@ class PageContext:
     is_ending: Callable[[], bool]
     request_ids: RequestIds
     access_log: AccessLog
-    trusted_proxies: tuple[Network, ...]
+    proxies: TrustedProxies
     rate_limiter: PageRateLimiter
     chains: tuple[str, ...]
     siblings: Siblings | None = None
@@ -78,4 +78,4 @@ class PageContext:
 
     def client(self, request: Request, kept_language: str | None = None) -> Client:
         """The client of a request."""
-        return read_client(request, self.trusted_proxies, kept_language)
+        return read_client(request, self.proxies, kept_language)
