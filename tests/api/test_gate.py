@@ -5,15 +5,10 @@ from ipaddress import ip_network
 from structlog.testing import capture_logs
 from tests.rows import each_row
 
+from merchant_wallet.api.rewritten import HEAD_UNREADABLE, find_operation
+from merchant_wallet.base.complaints import MAX_SHOWN, REPEAT_S, Complaints
 from merchant_wallet.base.source_addresses import MAX_HOPS, find_source
-from merchant_wallet.base.trusted_proxies import (
-    MAX_SHOWN,
-    MISSING,
-    REPEAT_S,
-    UNNAMED,
-    UNREADABLE,
-    TrustedProxies,
-)
+from merchant_wallet.base.trusted_proxies import MISSING, UNNAMED, UNREADABLE, TrustedProxies
 
 PROXIES = (ip_network("10.0.0.0/8"), ip_network("::1/128"))
 
@@ -93,7 +88,7 @@ def test_what_is_wrong_with_a_proxy_is_logged(peer: str, forwarded: list[str], f
 
 def test_each_fault_of_proxies_is_logged_once_an_hour_and_never_at_full_length() -> None:
     now_s = [1000.0]
-    proxies = TrustedProxies(PROXIES, lambda: now_s[0])
+    proxies = TrustedProxies(PROXIES, Complaints(lambda: now_s[0]))
     with capture_logs() as lines:
         for _ in range(2):
             proxies.find("10.0.0.1", ["x\u009b" * 1000])
@@ -110,3 +105,32 @@ def test_without_proxies_a_forwarded_address_is_ignored_and_the_sender_named() -
         assert TrustedProxies().find("10.0.0.5", ["203.0.113.9"]) == "10.0.0.5"
     assert (lines[0]["event"], lines[0]["peer"]) == (UNNAMED, "10.0.0.5")
     assert "WALLET_TRUSTED_PROXIES" in lines[0]["advice"]
+
+
+def test_bytes_that_are_no_request_are_logged_if_a_trusted_proxy_sent_them() -> None:
+    proxies = TrustedProxies(PROXIES)
+    with capture_logs() as lines:
+        proxies.note_unreadable(HEAD_UNREADABLE, "192.0.2.1", "2 Host fields")
+        proxies.note_unreadable(HEAD_UNREADABLE, "10.0.0.1", "2 Host fields")
+    assert [(line["peer"], line["reason"]) for line in lines] == [("10.0.0.1", "2 Host fields")]
+
+
+@each_row(
+    ("path", "documented"),
+    [
+        ("//merchant/exchange", "/merchant/exchange"),
+        ("/merchant/exchange/", "/merchant/exchange"),
+        ("/merchant//exchange", "/merchant/exchange"),
+        ("/pay/merchant/exchange", "/merchant/exchange"),
+        ("/merchant%2Fexchange", "/merchant/exchange"),
+        ("/merchant%252fexchange", "/merchant/exchange"),
+        ("/Merchant/Exchange", "/merchant/exchange"),
+        ("/merchant/exchanges", None),
+        ("/merchant", None),
+        ("/xmerchant/exchange", None),
+        ("/", None),
+        ("", None),
+    ],
+)
+def test_a_changed_path_is_recognised(path: str, documented: str | None) -> None:
+    assert find_operation(path, ("/merchant/getMerchantBalance", "/merchant/exchange")) == documented

@@ -5,7 +5,7 @@ import ipaddress
 import socket
 import ssl
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from cryptography import x509
@@ -40,12 +40,20 @@ http {{
 
 class Proxy:
     """One of the two proxies in front of web processes. `console_from` turns the rule for the console on:
-    only this network may open it.
+    only this network may open it. `changes` are lines of the file that somebody has changed.
     """
 
-    def __init__(self, name: str, folder: Path, upstreams: Sequence[int], console_from: str = "") -> None:
+    def __init__(
+        self,
+        name: str,
+        folder: Path,
+        upstreams: Sequence[int],
+        console_from: str = "",
+        changes: Mapping[str, str] | None = None,
+    ) -> None:
         self.name = name
         self._console_from = console_from
+        self._changes = changes or {}
         self.folder = folder
         self.port = find_port()
         self.plain_port = find_port()
@@ -82,7 +90,7 @@ class Proxy:
         if self._console_from:
             wanted |= {rule: rule.removeprefix("# ") for rule in CONSOLE_RULES if rule in printed}
             wanted |= {CONSOLE_NETWORK: self._console_from}
-        for old, new in wanted.items():
+        for old, new in (wanted | self._changes).items():
             assert printed.count(old) == 1, old
             printed = printed.replace(old, new)
         (folder / "site.conf").write_text(printed)

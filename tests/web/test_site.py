@@ -50,7 +50,12 @@ def make_context(pages_per_s: int = 0) -> PageContext:
     responses = Responses(templates, secure=False)
     rate_limiter = PageRateLimiter(pages_per_s, WRONG_TOKENS, lambda: 0.0)
     context = SimpleNamespace(
-        responses=responses, request_ids=RequestIds(), access_log=log, client=see, rate_limiter=rate_limiter
+        responses=responses,
+        request_ids=RequestIds(),
+        access_log=log,
+        client=see,
+        rate_limiter=rate_limiter,
+        proxies=TrustedProxies(),
     )
     return cast(PageContext, context)
 

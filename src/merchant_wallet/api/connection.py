@@ -25,6 +25,7 @@ from merchant_wallet.api.endpoint import BODY_TIMEOUT_S, TOO_LATE, Endpoint, wri
 from merchant_wallet.api.framing import check_framing
 from merchant_wallet.api.known_heads import MAX_MISSES, KnownHeads, RequestHead
 from merchant_wallet.api.response import encode_response
+from merchant_wallet.api.rewritten import HEAD_UNREADABLE
 from merchant_wallet.api.turns import SHARED, find_turn
 from merchant_wallet.api.upgrades import IgnoresUpgrades
 from merchant_wallet.api.wire import MAX_BODY_BYTES, find_reader
@@ -190,7 +191,8 @@ class Connection(IgnoresUpgrades, asyncio.Protocol):
     def _has_ended(self) -> bool:
         return self._closes
 
-    def _refuse_bytes(self) -> None:
+    def _refuse_bytes(self, reason: str) -> None:
+        self._state.dependencies.proxies.note_unreadable(HEAD_UNREADABLE, self._peer, reason)
         self._abort(BAD_REQUEST)
 
     def _latest_head(self) -> tuple[bytes, Sequence[Header]]:
@@ -354,6 +356,9 @@ class Connection(IgnoresUpgrades, asyncio.Protocol):
     def _refuse_path(self, request: OperationRequest, path: bytes) -> None:
         status, body, headers = write_refusal(_UNKNOWN)
         foreign = path.decode("latin-1")
+        self._state.dependencies.note_path(
+            foreign, map(bytes.decode, self._state.endpoints), request.request_id, request.source
+        )
         self._state.dependencies.access_log.write_other(
             request.request_id, foreign, PATH_UNKNOWN, request.source
         )

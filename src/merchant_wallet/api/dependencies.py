@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 
 import msgspec
@@ -11,6 +11,7 @@ from merchant_wallet.api.gate import Gate
 from merchant_wallet.api.operation import OperationContext
 from merchant_wallet.api.refused_requests.buffer import RefusedRequestBuffer
 from merchant_wallet.api.request_log.recorder import RequestRecorder
+from merchant_wallet.api.rewritten import KEEP_PATH, PATH_CHANGED, find_operation
 from merchant_wallet.api.scheduler import Scheduler
 from merchant_wallet.api.turns import SHARED, Turn
 from merchant_wallet.base.source_addresses import Network
@@ -98,6 +99,19 @@ class Dependencies:
     async def ask(self, merchant: Merchant, command: Command) -> Outcome:
         """Submit a follow-up command to the book."""
         return await self.writer.submit(merchant.merchant_id, Submission(command))
+
+    def note_path(self, path: str, operations: Iterable[str], request_id: str, source: str) -> None:
+        """Log a path at which there is nothing, if it is an operation's that was changed on its way."""
+        documented = find_operation(path, operations)
+        if documented is not None:
+            self.proxies.complaints.say(
+                PATH_CHANGED,
+                path=path,
+                documented=documented,
+                request_id=request_id,
+                source=source,
+                advice=KEEP_PATH,
+            )
 
 
 class OperationRequest(msgspec.Struct):

@@ -23,8 +23,10 @@ from merchant_wallet.api.dependencies import Dependencies, Header, OperationRequ
 from merchant_wallet.api.gate import Caller, refuse_callback, require_app_key, unknown_app_key
 from merchant_wallet.api.operation import Operation
 from merchant_wallet.api.request_spans import begin_span, keep_order
+from merchant_wallet.api.rewritten import KEEP_TYPE, TYPE_CHANGED
 from merchant_wallet.api.turns import find_turn
 from merchant_wallet.api.wire import (
+    CONTENT_TYPES,
     MAX_BODY_BYTES,
     Fields,
     encode_refusal,
@@ -37,6 +39,7 @@ from merchant_wallet.base.codes import (
     BODY_MALFORMED,
     CODES,
     INTERNAL_FAULT,
+    MEDIA_TYPE_UNSUPPORTED,
     METHOD_NOT_ALLOWED,
     SUCCESS,
     UNAVAILABLE,
@@ -264,6 +267,10 @@ class Endpoint:
         """Answer a request that ended with `error`."""
         if isinstance(error, Refused):
             refusal = self._dependencies.gate.note(error.refusal, request.source)
+            if refusal.code == MEDIA_TYPE_UNSUPPORTED:
+                self._note_type(request)
+            # Of a body that can't be read, it is known whose it seems to be.
+            request.app_key = request.app_key or request.turn[0]
             refused_requests = self._dependencies.refused_requests
             if refused_requests is not None and request.app_key and error.refusal.code != APP_KEY_UNKNOWN:
                 refused_requests.add(self._path, refusal, request)
@@ -275,6 +282,17 @@ class Endpoint:
                 log.error("request failed", **self._name(request), exc_info=error)
             refusal = FAULT
         self._refuse(request, refusal)
+
+    def _note_type(self, request: OperationRequest) -> None:
+        self._dependencies.proxies.complaints.say(
+            TYPE_CHANGED,
+            content_type=request.content_type or "",
+            documented=" or ".join(CONTENT_TYPES),
+            path=self._path,
+            request_id=request.request_id,
+            source=request.source,
+            advice=KEEP_TYPE,
+        )
 
     def _keep_trace(self, request: OperationRequest, outcome: Outcome) -> None:
         """Remember a traced request that made an order, for the order's payout and callbacks."""

@@ -20,8 +20,8 @@ class IgnoresUpgrades:
         """Whether to read nothing more from this client."""
         raise NotImplementedError
 
-    def _refuse_bytes(self) -> None:
-        """Refuse bytes that are not a request, and read nothing more."""
+    def _refuse_bytes(self, reason: str) -> None:
+        """Refuse bytes that are not a request, and read nothing more. `reason` is for the log."""
         raise NotImplementedError
 
     def _latest_head(self) -> tuple[bytes, Sequence[tuple[bytes, bytes]]]:
@@ -39,14 +39,15 @@ class IgnoresUpgrades:
                 except httptools.HttpParserUpgrade as offer:
                     rest = memoryview(rest)[offer.args[0] :]
                     self._read_again()
-        except httptools.HttpParserError:
-            self._refuse_bytes()
+        except httptools.HttpParserError as error:
+            # What one of our own methods raised is the context of the parser's error.
+            self._refuse_bytes(str(error.__context__ or error))
 
     def _read_again(self) -> None:
         """Parse the latest head again without `Upgrade`. Raises HttpParserError."""
         method = self.parser.get_method()
         if method == b"CONNECT":
-            self._refuse_bytes()
+            self._refuse_bytes("CONNECT")
             return
         target, headers = self._latest_head()
         start = b"%b %b HTTP/%b\r\n" % (method, target, self.parser.get_http_version().encode())

@@ -298,6 +298,7 @@ _READERS: Final[dict[str, Callable[[bytes], dict[str, Any]]]] = {
     "application/json": _read_json,
     "application/x-www-form-urlencoded": _read_form,
 }
+CONTENT_TYPES: Final = tuple(_READERS)
 
 
 def _refuse_non_scalar(name: str) -> NoReturn:

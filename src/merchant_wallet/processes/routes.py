@@ -111,4 +111,8 @@ class _Envelope(Response):
         status, body, headers = write_refusal(refusal, self._extra)
         await send_answer(send, status, body, request_id, headers)
         peer = (scope.get("client") or ("",))[0]
-        dependencies.access_log.write_other(request_id, scope["path"], refusal.code, peer)
+        source = dependencies.proxies.find(peer, Request(scope).headers.getlist("x-forwarded-for"))
+        dependencies.access_log.write_other(request_id, scope["path"], refusal.code, source)
+        if refusal.code == PATH_UNKNOWN and scope["method"] == "POST":
+            paths = (operation.path for operation in OPERATIONS)
+            dependencies.note_path(scope["path"], paths, request_id, source)

@@ -33,6 +33,7 @@ from merchant_wallet.api.dependencies import Dependencies
 from merchant_wallet.api.endpoint import ALLOW_POST, BODY_TIMEOUT_S, ONLY_POST, write_refusal
 from merchant_wallet.api.framing import check_framing
 from merchant_wallet.api.response import encode_response
+from merchant_wallet.api.rewritten import HEAD_UNREADABLE
 from merchant_wallet.api.upgrades import IgnoresUpgrades
 from merchant_wallet.web.live import OPEN_ENDED
 
@@ -131,7 +132,9 @@ class PageConnection(IgnoresUpgrades, HttpToolsProtocol):
     def _has_ended(self) -> bool:
         return self.transport.is_closing()
 
-    def _refuse_bytes(self) -> None:
+    def _refuse_bytes(self, reason: str) -> None:
+        peer = self.client[0] if self.client else ""
+        self._dependencies.proxies.note_unreadable(HEAD_UNREADABLE, peer, reason)
         self.send_400_response(BAD_REQUEST.msg)
 
     def _latest_head(self) -> tuple[bytes, Sequence[tuple[bytes, bytes]]]:

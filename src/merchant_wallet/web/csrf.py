@@ -67,5 +67,6 @@ def check_origin(request: Request) -> None:
         raise Forged("another site asked for the change")
     origin = request.headers.get("origin")
     # A page without a referrer policy makes browsers send "null" for their own origin too.
-    if origin and origin != "null" and origin.partition("://")[2] != request.headers.get("host", ""):
-        raise Forged("another origin asked for the change")
+    host = request.headers.get("host", "")
+    if origin and origin != "null" and origin.partition("://")[2] != host:
+        raise Forged(f"Origin is {origin}, and Host is {host}")

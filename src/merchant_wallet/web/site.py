@@ -26,7 +26,7 @@ from merchant_wallet.base.paths import is_plain
 from merchant_wallet.book.errors import Unavailable
 from merchant_wallet.observability.logs import hide_link
 from merchant_wallet.web.context import PageContext
-from merchant_wallet.web.csrf import Forged
+from merchant_wallet.web.csrf import Forged, WrongToken
 from merchant_wallet.web.forbidden import Forbidden, explain_forged
 from merchant_wallet.web.forms import BadForm
 from merchant_wallet.web.languages import N_, translate
@@ -36,6 +36,8 @@ from merchant_wallet.web.turns import TooManyRequests
 
 log = structlog.get_logger("pages")
 
+FORM_REFUSED: Final = "a form was refused: another site sent it, or a proxy changed Host"
+KEEP_HOST: Final = "a proxy must pass on the browser's Host"
 PACKED_FROM_BYTES: Final = 1_000
 PACKING_LEVEL: Final = 6
 """Level nine takes twice the time and saves one percent."""
@@ -208,6 +210,10 @@ class Site:
             return self._error_page(request, error.status_code, error.headers, cause)
 
         async def on_forged(request: Request, error: Exception) -> Response:
+            if not isinstance(error, WrongToken):
+                self._context.proxies.complaints.say(
+                    FORM_REFUSED, reason=str(error), path=hide_link(request.url.path), advice=KEEP_HOST
+                )
             return self._error_page(request, 403, cause=explain_forged(error))
 
         async def on_crowd(request: Request, error: Exception) -> Response:
