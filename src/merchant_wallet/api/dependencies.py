@@ -24,7 +24,7 @@ from merchant_wallet.merchants.cache import MerchantCache
 from merchant_wallet.merchants.issued_addresses import IssuedAddress
 from merchant_wallet.merchants.records import Merchant
 from merchant_wallet.observability.counters import RequestCounters
-from merchant_wallet.observability.logs import AccessLog, RequestIds
+from merchant_wallet.observability.logs import AccessLog, RequestIds, hide_link
 from merchant_wallet.observability.traces import StoredTraces
 
 Header = tuple[bytes, bytes]
@@ -106,7 +106,7 @@ class Dependencies:
         if documented is not None:
             self.proxies.complaints.say(
                 PATH_CHANGED,
-                path=path,
+                path=hide_link(path),
                 documented=documented,
                 request_id=request_id,
                 source=source,

@@ -35,13 +35,13 @@ ABOUT: Final = {
 }
 """What a line is about. Most searches need only these."""
 DETAILS: Final = """
-act_no address after_block alarming amount_units answer asked_by attempt_no away_s back_to_block block
-blocks_left books cell_id certain channel claimed closed command commands connections count day days
-difference_units digest dropped entries evidence factor failures fence first freezes_wallet_of group
-has_older http_status items killed kind last latency_ms limit_s log_index merchants migration migrations
-month needed node nonce notification_no open outcome pause_s payout pid port problem purpose refused said
-screening_no side since_ms skew_s source state status step subject successor task tasks_wait_in topic uid
-under_way unexplained_units user wallet wrong
+act_no address advice after_block alarming amount_units answer asked_by attempt_no away_s back_to_block
+block blocks_left books cell_id certain channel claimed closed command commands connections content_type
+count day days difference_units digest documented dropped entries evidence factor failures fence first
+forwarded freezes_wallet_of group has_older http_status items killed kind last latency_ms limit_s log_index
+merchants migration migrations month needed node nonce notification_no open outcome pause_s payout peer pid
+port problem purpose refused said screening_no side since_ms skew_s source state status step subject
+successor task tasks_wait_in topic uid under_way unexplained_units user variables wallet wrong
 """
 """Further keys, whose meaning follows from the event."""
 OF_REQUESTS: Final = {
