@@ -90,7 +90,7 @@ class Proxy:
         if self._console_from:
             wanted |= {rule: rule.removeprefix("# ") for rule in CONSOLE_RULES if rule in printed}
             wanted |= {CONSOLE_NETWORK: self._console_from}
-        for old, new in (wanted | self._changes).items():
+        for old, new in (wanted | dict(self._changes)).items():
             assert printed.count(old) == 1, old
             printed = printed.replace(old, new)
         (folder / "site.conf").write_text(printed)

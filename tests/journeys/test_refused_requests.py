@@ -55,3 +55,15 @@ def test_one_merchants_refusals_are_not_anothers_and_strangers_are_nobodys(
     assert len(refused(other, 1)) == 1
     found = platform.rows("select count(*) from refused_request where fields ->> 'appKey' = 'nobody'")
     assert found == [(0,)]
+
+
+def test_a_body_that_cannot_be_read_is_kept_without_fields_if_its_appkey_is_known(shop: Shop) -> None:
+    shop.client.do("getMerchantBalance")
+    for body, code in (
+        (b'{"appKey":"%b","note":"a' % shop.client.app_key.encode(), 40000),
+        (b'{"appKey":"mk_test_nobodyknows1"', 40000),
+    ):
+        assert shop.client.send("/merchant/getMerchantBalance", body, "application/json").code == code
+    (kept,) = refused(shop, 1)
+    assert (kept.code, kept.fields, kept.content_type) == (40000, {}, "application/json")
+    assert kept.signed_text("HMAC") is None

@@ -227,6 +227,9 @@ def test_policies_and_services_choose_pods_that_exist() -> None:
     ("value", "said"),
     [
         ("image=", "image must name the program's image"),
+        ("web.unreadySecond=5", "unreadySecond"),
+        ("settings.wallet_port=8080", "wallet_port"),
+        ("settings.WALLET_PORT=8080", "WALLET_PORT"),
         ("web.readsCheckpoints=true", "web.readsCheckpoints needs checkpoints.accessMode ReadWriteMany"),
     ],
 )

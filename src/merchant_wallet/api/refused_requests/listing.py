@@ -32,10 +32,10 @@ class RefusedRequest(msgspec.Struct, frozen=True):
     left_out: list[str]
 
     def signed_text(self, method: Method) -> str | None:
-        """The string that the request had to sign. None if not all of its fields are stored."""
+        """The string that the request had to sign. None if not all of its fields are stored, or none."""
         covered = {name: text for name, text in self.fields.items() if name != "sign"}
         texts = {name: text for name, text in covered.items() if text is not None}
-        if len(texts) < len(covered):
+        if len(texts) < len(covered) or not self.fields:
             return None
         return build_md5_string_to_sign(texts) if method == MD5 else build_string_to_sign(self.path, texts)
 

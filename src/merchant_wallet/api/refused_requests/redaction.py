@@ -3,7 +3,7 @@
 Rules:
 - Of `sign` only the beginning is stored: enough to recognise it, too little to send it again.
 - Of a field with a name like a secret only the name is stored.
-- Nothing is stored of a body that can't be read: without an appKey it belongs to no merchant.
+- Of a body that can't be read no field is stored. It is its merchant's if an appKey could be found in it.
 """
 
 import re
