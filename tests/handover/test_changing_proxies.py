@@ -240,6 +240,14 @@ def test_a_changed_type_is_refused_and_log_and_refused_requests_have_it(
     assert kept.request_id == line["request_id"]
 
 
+def test_a_changed_type_is_logged_also_if_it_is_refused_before_the_body(same_shop: Shop) -> None:
+    same_shop.platform.web.dependencies.proxies.complaints = Complaints()
+    client = same_shop.with_client(headers={"Expect": "100-continue", "X-Forwarded-For": CALLER})
+    with capture_logs() as lines:
+        assert client.send(PATH, b"{}", "text/xml").code == 415
+    assert [line["content_type"] for line in lines if line["event"] == TYPE_CHANGED] == ["text/xml"]
+
+
 def test_a_form_behind_a_changed_host_is_refused_and_the_log_has_both(
     same_shop: Shop, tmp_path: Path
 ) -> None:

@@ -267,8 +267,6 @@ class Endpoint:
         """Answer a request that ended with `error`."""
         if isinstance(error, Refused):
             refusal = self._dependencies.gate.note(error.refusal, request.source)
-            if refusal.code == MEDIA_TYPE_UNSUPPORTED:
-                self._note_type(request)
             # Of a body that can't be read, it is known whose it seems to be.
             request.app_key = request.app_key or request.turn[0]
             refused_requests = self._dependencies.refused_requests
@@ -307,6 +305,8 @@ class Endpoint:
         return {**about, **traced}
 
     def _refuse(self, request: OperationRequest, refusal: Refusal, headers: Sequence[Header] = ()) -> None:
+        if refusal.code == MEDIA_TYPE_UNSUPPORTED:
+            self._note_type(request)
         self._reply(request, refusal.code, *write_refusal(refusal, headers))
 
     def _reply(
