@@ -43,7 +43,7 @@ ARCHIVES: Final = (
         "merchant-wallet-client-{version}.tgz",
         "package",
         "clients/typescript",
-        ("package.json", "README.md", "dist/*", "src/*.ts"),
+        ("package.json", "README.md", "dist/*", "dist/cjs/*", "src/*.ts"),
     ),
     Archive(
         "merchant-wallet-php-{version}.tar.gz",

@@ -31,10 +31,20 @@ class Language(NamedTuple):
 
 QUICK = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 """Programs that run for a second or two take half the processor time with it."""
-JAVAC = ("javac", *(f"-J{option}" for option in QUICK), "-encoding", "UTF-8", "-Xlint:all,-serial", "-Werror")
+JAVAC = (
+    "javac",
+    *(f"-J{option}" for option in QUICK),
+    *("--release", "17", "-encoding", "UTF-8", "-Xlint:all,-serial", "-Werror"),
+)
 JAVA_CLIENT = (*JAVAC, "-d", "{build}/main", "src/main/java/merchantwallet/*.java")
 # Two thirds of the compiler's time are its own libraries, which are not ours.
 TSC = ("{node}", "node_modules/typescript/bin/tsc", "--skipLibCheck", "-p")
+BUILD_TYPESCRIPT = (
+    (*TSC, "tsconfig.json"),
+    (*TSC, "tsconfig.cjs.json"),
+    ("cp", "package.cjs.json", "dist/cjs/package.json"),
+)
+"""What `npm run build` does."""
 PRETTIER = ("{node}", "node_modules/prettier/bin/prettier.cjs", "--check", ".")
 NODE_TEST = ("{node}", "--test", "--test-reporter=tap", "build/test/*.test.js")
 GOFMT = ("sh", "-c", 'test -z "$(gofmt -l . | tee /dev/stderr)"')
@@ -76,7 +86,7 @@ LANGUAGES = (
     Language(
         "typescript",
         (),
-        ((*TSC, "tsconfig.json"), (*TSC, "tsconfig.test.json"), NODE_TEST),
+        (*BUILD_TYPESCRIPT, (*TSC, "tsconfig.test.json"), NODE_TEST),
         (("{node}", "examples/quickstart.mjs"),),
         npm=True,
         style=(PRETTIER,),

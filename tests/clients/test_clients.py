@@ -118,7 +118,8 @@ def test_the_files_of_a_client_are_formatted(language: Language, tmp_path: Path)
 
 
 def read_all(folder: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in folder.iterdir()}
+    found = (path for path in folder.rglob("*") if path.is_file())
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in found}
 
 
 @each_language

@@ -1,0 +1,160 @@
+"use strict";
+var __createBinding = (this && this.__createBinding) || (Object.create ? (function(o, m, k, k2) {
+    if (k2 === undefined) k2 = k;
+    var desc = Object.getOwnPropertyDescriptor(m, k);
+    if (!desc || ("get" in desc ? !m.__esModule : desc.writable || desc.configurable)) {
+      desc = { enumerable: true, get: function() { return m[k]; } };
+    }
+    Object.defineProperty(o, k2, desc);
+}) : (function(o, m, k, k2) {
+    if (k2 === undefined) k2 = k;
+    o[k2] = m[k];
+}));
+var __setModuleDefault = (this && this.__setModuleDefault) || (Object.create ? (function(o, v) {
+    Object.defineProperty(o, "default", { enumerable: true, value: v });
+}) : function(o, v) {
+    o["default"] = v;
+});
+var __importStar = (this && this.__importStar) || (function () {
+    var ownKeys = function(o) {
+        ownKeys = Object.getOwnPropertyNames || function (o) {
+            var ar = [];
+            for (var k in o) if (Object.prototype.hasOwnProperty.call(o, k)) ar[ar.length] = k;
+            return ar;
+        };
+        return ownKeys(o);
+    };
+    return function (mod) {
+        if (mod && mod.__esModule) return mod;
+        var result = {};
+        if (mod != null) for (var k = ownKeys(mod), i = 0; i < k.length; i++) if (k[i] !== "default") __createBinding(result, mod, k[i]);
+        __setModuleDefault(result, mod);
+        return result;
+    };
+})();
+Object.defineProperty(exports, "__esModule", { value: true });
+exports.MerchantWallet = void 0;
+const node_crypto_1 = require("node:crypto");
+const answers_js_1 = require("./answers.js");
+const errors_js_1 = require("./errors.js");
+const results = __importStar(require("./results.js"));
+const signing_js_1 = require("./signing.js");
+const transport_js_1 = require("./transport.js");
+/** A client of one merchant. It may be used for any number of calls at once. */
+class MerchantWallet {
+    #baseUrl;
+    #appKey;
+    #secret;
+    #signMethod;
+    #connection;
+    constructor(baseUrl, appKey, secret, options = {}) {
+        if (!/^https?:\/\//.test(baseUrl))
+            throw new TypeError("baseUrl must begin with https:// or http://");
+        if (!appKey || !secret)
+            throw new TypeError("appKey and secret must not be empty");
+        this.#baseUrl = baseUrl.replace(/\/+$/, "");
+        this.#appKey = appKey;
+        this.#secret = secret;
+        this.#signMethod = options.signMethod ?? "HMAC";
+        const { timeoutMs = 30_000, retries = 3, waitMs = 1000, fetch = globalThis.fetch } = options;
+        this.#connection = { timeoutMs, retries, waitMs, fetch };
+    }
+    /** Takes an amount from a sub-user's wallet. */
+    async transferFromUserToMerchant(order, options) {
+        return results.readUserToMerchantTransfer(await this.#ask("transferFromUserToMerchant", order, options));
+    }
+    /** Gives an amount to the sub-user that an address belongs to. */
+    async transferFromMerchantToUser(order, options) {
+        return results.readMerchantToUserTransfer(await this.#ask("transferFromMerchantToUser", order, options));
+    }
+    /** Creates an order that pays USDT to an address on a chain. */
+    async createMerchantWithdrawOrder(order, options) {
+        const own = { currency: "USDT", ...order };
+        return results.readWithdrawOrder(await this.#ask("createMerchantWithdrawOrder", own, options));
+    }
+    /** Shows a withdrawal order. */
+    async queryOrder(order, options) {
+        return results.readOrder(await this.#ask("queryOrder", order, options));
+    }
+    /** Finds a sub-user. An unknown one is created, unless the operator has switched that off. */
+    async getMerchantCustomer(user, options) {
+        return results.readCustomer(await this.#ask("getMerchantCustomer", user, options));
+    }
+    /** Your balances, without the amounts on hold. */
+    async getMerchantBalance(options) {
+        return results.readBalance(await this.#ask("getMerchantBalance", {}, options));
+    }
+    /** Exchanges one of your currencies for the other. */
+    async exchange(order, options) {
+        if (!order.mcOrderId)
+            throw new TypeError("mcOrderId is required: without it a repeat exchanges again");
+        return results.readExchange(await this.#ask("exchange", order, options));
+    }
+    /** What a withdrawal created now would cost. */
+    async getWithdrawFee(quote, options) {
+        const own = { currency: "USDT", ...quote };
+        return results.readWithdrawFee(await this.#ask("getWithdrawFee", own, options));
+    }
+    /**
+     * Calls any operation and returns all signed fields of `data` as texts, also those that this version does not
+     * know. An operation that moves money must have an order id in `own`. An exchange without one is sent once: a
+     * repeat would be another exchange.
+     */
+    async call(operation, own, options = {}) {
+        const texts = toTexts(own);
+        const attempt = () => this.#attempt(operation, texts, options.signal);
+        const isOnce = operation === "exchange" && !texts.has("mcOrderId");
+        const connection = isOnce ? { ...this.#connection, retries: 0 } : this.#connection;
+        return (0, transport_js_1.repeat)(connection, attempt, options.signal);
+    }
+    async #ask(operation, own, options) {
+        const data = await this.call(operation, own, options);
+        return new results.FieldReader(data, (message) => new errors_js_1.UnsafeAnswerError(`the answer is odd: ${message}`));
+    }
+    async #attempt(operation, own, signal) {
+        const path = `/merchant/${operation}`;
+        const nonceStr = (0, node_crypto_1.randomBytes)(16).toString("hex");
+        const common = { appKey: this.#appKey, timestamp: String(Date.now()), nonceStr };
+        const fields = new Map([...Object.entries(common), ...own]);
+        const [method, secret] = [this.#signMethod, this.#secret];
+        fields.set("sign", (0, signing_js_1.signRequest)(method, secret, path, fields));
+        const body = JSON.stringify(Object.fromEntries(fields));
+        const lost = (cause) => {
+            throw new transport_js_1.LostAnswer("the connection was lost", { cause });
+        };
+        const answer = await (0, transport_js_1.post)(this.#connection, this.#baseUrl + path, body, signal).catch(lost);
+        const data = (0, answers_js_1.readAnswer)({ method, secret, operation, nonceStr }, answer);
+        const other = method === "MD5" ? findOther(own, data) : null;
+        if (other)
+            throw new errors_js_1.UnsafeAnswerError(other, answer.requestId);
+        return data;
+    }
+}
+exports.MerchantWallet = MerchantWallet;
+/** Whether an answer is for another order or user. MD5 signs no nonce, so an old one could be sent again. */
+function findOther(own, data) {
+    for (const name of ["mcOrderId", "extUserId"]) {
+        const [asked, answered] = [own.get(name), data.get(name)];
+        if (asked && answered && asked !== answered)
+            return `it is for another ${name}: an old one was sent again`;
+    }
+    return null;
+}
+function toTexts(own) {
+    const texts = new Map();
+    for (const [name, value] of Object.entries(own)) {
+        if (value === null || value === undefined || value === "")
+            continue;
+        if (typeof value === "number" && !Number.isSafeInteger(value)) {
+            throw new TypeError(`${name} must be a text such as "12.50", never a floating-point number`);
+        }
+        if (typeof value !== "string" && typeof value !== "number") {
+            throw new TypeError(`${name} must be a text`);
+        }
+        if (/amount/i.test(name) && typeof value === "number") {
+            throw new TypeError(`${name} must be a text such as "12.50"`);
+        }
+        texts.set(name, String(value));
+    }
+    return texts;
+}
