@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from scripts.build_release import build
+from tests.tools import require_tool
 
 from merchant_wallet.processes.python_build import can_make_venv, is_optimised, runs_optimised
 
@@ -27,9 +29,9 @@ FORMER_OPTIONS = (
     "--proxies",
     "--s3",
 )
-GOOD, PLAINLY_BUILT, TOO_OLD = "good", "plainly built", "too old"
-STATUSES = {GOOD: (0, 0), PLAINLY_BUILT: (0, 1), TOO_OLD: (1, 0)}
-"""Exit statuses of a Python when asked whether it is new enough, and whether it would make a good .venv."""
+GOOD, PLAINLY_BUILT, UNSUPPORTED = "good", "plainly built", "unsupported"
+STATUSES = {GOOD: (0, 0), PLAINLY_BUILT: (0, 1), UNSUPPORTED: (1, 0)}
+"""Exit statuses of a Python when asked whether it is supported, and whether it would make a good .venv."""
 
 
 def install(folder: Path, **pythons: str) -> Path:
@@ -94,8 +96,8 @@ def test_an_optimised_python_behind_a_shim_is_preferred(clone: Path) -> None:
     assert pick(clone, shims, system) == str(system / "python3")
 
 
-def test_where_none_is_optimised_the_first_that_is_new_enough_is_taken(clone: Path) -> None:
-    shims = install(clone.parent / "shims", python3=TOO_OLD, python3_12=PLAINLY_BUILT)
+def test_where_none_is_optimised_the_first_that_is_supported_is_taken(clone: Path) -> None:
+    shims = install(clone.parent / "shims", python3=UNSUPPORTED, python3_12=PLAINLY_BUILT)
     system = install(clone.parent / "usr bin", python3=PLAINLY_BUILT, python3_11=PLAINLY_BUILT)
     assert pick(clone, shims, system) == str(shims / "python3.12")
 
@@ -106,18 +108,18 @@ def test_an_optimised_python_that_stands_first_is_taken_at_once(clone: Path) -> 
     assert pick(clone, first, second) == str(first / "python3")
 
 
-def test_one_that_is_too_old_is_not_taken_however_well_it_was_built(clone: Path) -> None:
-    old = install(clone.parent / "old", python3=TOO_OLD)
+def test_one_that_is_not_supported_is_not_taken_however_well_it_was_built(clone: Path) -> None:
+    old = install(clone.parent / "old", python3=UNSUPPORTED)
     new = install(clone.parent / "new", python3=PLAINLY_BUILT)
     assert pick(clone, old, new) == str(new / "python3")
 
 
 def test_without_any_it_says_what_is_needed_and_what_there_is(clone: Path) -> None:
-    tools = install(clone.parent / "tools", python3=TOO_OLD)
+    tools = install(clone.parent / "tools", python3=UNSUPPORTED)
     write(tools / "dirname", 'echo "${1%/*}"')
     done = run_setup(clone, [tools], "--python")
     assert (done.returncode, done.stdout) == (1, "")
-    assert "Python 3.11 or newer is needed. What 'python3' is here: Python 3.9.2" in done.stderr
+    assert "Python 3.11, 3.12 or 3.13 is needed. What 'python3' is here: Python 3.9.2" in done.stderr
 
 
 def test_a_real_python_is_asked_and_taken(clone: Path) -> None:
@@ -125,6 +127,24 @@ def test_a_real_python_is_asked_and_taken(clone: Path) -> None:
     here.mkdir()
     (here / "python3").symlink_to(Path(sys.executable).resolve())
     assert pick(clone, here) == str(here / "python3")
+
+
+def test_a_python_without_wheels_is_refused_by_set_up_and_by_the_package(clone: Path) -> None:
+    newer = require_tool("python-3.14")
+    here = install(clone.parent / "here")
+    write(here / "python3", f'exec {newer} "$@"')
+    write(here / "dirname", 'echo "${1%/*}"')
+    done = run_setup(clone, [here], "--python")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "Python 3.11, 3.12 or 3.13 is needed. What 'python3' is here: Python 3.14." in done.stderr
+    build(ROOT, clone / "dist", 0, kinds=("wheel",))
+    [wheel] = (clone / "dist").glob("*.whl")
+    # uv ignores the upper bound. There the build of coincurve fails.
+    subprocess.run([newer, "-m", "venv", clone / "venv"], check=True)
+    pip = (clone / "venv/bin/python", "-m", "pip", "install", "--dry-run", "--no-deps", "--no-index")
+    tried = subprocess.run([*pip, wheel], capture_output=True, text=True, timeout=60, check=False)
+    assert tried.returncode == 1
+    assert "requires a different Python: 3.14." in tried.stderr
 
 
 SYSTEM = (Path("/usr/bin"), Path("/bin"))

@@ -6,11 +6,14 @@ import os
 import re
 import shutil
 import subprocess
+import tomllib
 from pathlib import Path
 
 import pytest
+from tests import other_pythons
 from tests.extended import EXTENDED, EXTENDED_ROWS, QUICK, QUICK_ALONE, is_extended
 from tests.other_postgres import FROM_DEBIAN, FROM_NPM
+from tests.other_pythons import NEWEST, OLDEST, PART
 
 ROOT = Path(__file__).parents[1]
 OTHER_VERSIONS = (*FROM_DEBIAN, *FROM_NPM)
@@ -95,25 +98,30 @@ def test_what_tests_leave_is_removed_or_kept_in_the_clone_if_one_failed(clone: P
     assert look_for(clone.parent) == set()
 
 
-def test_make_test_all_runs_the_other_tests_and_some_on_older_versions_of_postgres(clone: Path) -> None:
+def test_make_test_all_runs_the_other_tests_and_some_on_other_versions(clone: Path) -> None:
     status, printed, said = run_tests(clone, script="test_all")
     assert (status, said[-1]) == (0, "make test-all: passed: what make test leaves out")
     assert "ran -m pytest -n auto --dist worksteal -m extended\n" in printed
+    assert "ran -m tests.other_pythons\n" in printed
     for version in OTHER_VERSIONS:
         assert f"ran -m pytest --postgres-bin ran -m tests.other_postgres {version} -n" in printed
 
 
 def test_a_failed_test_fails_make_test_all_on_each_version(clone: Path) -> None:
-    status, _, said = run_tests(clone, script="test_all", faults=("pytest",))
+    status, _, said = run_tests(clone, script="test_all", faults=("pytest", "tests.other_pythons"))
     assert status == 1
-    assert said[-1] == "make test-all: FAILED: tests and tests on older versions of PostgreSQL"
+    assert said[-1] == (
+        "make test-all: FAILED: tests and tests on other versions of Python and "
+        "tests on older versions of PostgreSQL"
+    )
 
 
-def test_with_arguments_the_older_versions_are_left_out_aloud(clone: Path) -> None:
+def test_with_arguments_the_other_versions_are_left_out_aloud(clone: Path) -> None:
     status, printed, said = run_tests(clone, "-k", "words", script="test_all")
     assert status == 0
     assert "--postgres-bin" not in printed
-    assert said[0].startswith("make test-all: LEFT OUT: the tests on older versions of PostgreSQL")
+    assert "other_pythons" not in printed
+    assert said[0].startswith("make test-all: LEFT OUT: the tests on other versions of Python and PostgreSQL")
 
 
 @pytest.mark.parametrize(("ci", "expected"), [("", 0), ("true", 1)])
@@ -130,10 +138,35 @@ def test_versions_that_are_not_installed_are_named_and_fail_in_ci_alone(
         )
 
 
-def test_the_tests_for_other_versions_of_postgres_are_there() -> None:
+def test_the_tests_for_other_versions_are_there() -> None:
     named = re.findall(r"tests/\w+/test_\w+\.py", (ROOT / "scripts" / "test_postgres").read_text())
     assert named
-    assert [name for name in named if not (ROOT / name).exists()] == []
+    assert [name for name in (*named, *PART) if not (ROOT / name).exists()] == []
+
+
+def test_set_up_and_packages_accept_the_pythons_that_are_tested() -> None:
+    service, client = (
+        tomllib.loads((ROOT / folder / "pyproject.toml").read_text())["project"] for folder in (".", "client")
+    )
+    oldest, newest = (int(version.removeprefix("3.")) for version in (OLDEST, NEWEST))
+    assert service["requires-python"] == f">=3.{oldest},<3.{newest + 1}"
+    assert client["requires-python"] == f">=3.{oldest}"
+    named = [line.rpartition(" ")[2] for line in service["classifiers"] if "Python :: 3." in line]
+    assert named == [f"3.{minor}" for minor in range(oldest, newest + 1)]
+    setup = (ROOT / "scripts/setup").read_text()
+    assert f"(3, {oldest}) <= sys.version_info[:2] <= (3, {newest})" in setup
+
+
+@pytest.mark.parametrize(("ci", "expected"), [("", 0), ("true", 1)])
+def test_a_python_that_is_missing_is_named_and_fails_in_ci_alone(
+    ci: str, expected: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("CI", ci)
+    monkeypatch.setattr(other_pythons, "find_tool", lambda name: None)
+    assert other_pythons.main() == expected
+    said = capsys.readouterr().err
+    for version in other_pythons.list_others():
+        assert f"make test-all: LEFT OUT: the tests on Python {version}. " in said
 
 
 def test_every_row_of_the_table_of_extended_tests_names_a_test() -> None:

@@ -1,39 +1,38 @@
-"""The client's wheel in an environment that has nothing of the service, against a running service."""
+"""The client's wheel in an environment that has nothing of the service, against a running service.
+
+It runs on the oldest and the newest Python that the client supports.
+"""
 
 import json
 import subprocess
 import sys
-import sysconfig
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 from scripts.build_release import ROOT, build
-from scripts.write_sbom import CLIENT_LOCK, read_lock
+from scripts.write_sbom import CLIENT_LOCK
 from tests.journeys.conftest import Platform, Shop
+from tests.tools import require_tool
 from tests.waits import TIMEOUT_S
 
 EPOCH = 1_700_000_000
+PYTHONS = ("3.11", "3.14")
 WORKING = True
 
 
-@pytest.fixture(scope="module")
-def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A virtual environment with the wheel and the packages of its lock. They are linked: no network."""
+@pytest.fixture(scope="module", params=PYTHONS)
+def installed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The programs of a virtual environment with the wheel and the packages of its lock."""
+    python = require_tool(f"python-{request.param}")
     folder = tmp_path_factory.mktemp("installed")
     build(ROOT / "client", folder / "dist", EPOCH, kinds=("wheel",))
     [wheel] = (folder / "dist").glob("*.whl")
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder / "venv"], check=True)
+    subprocess.run([python, "-m", "venv", "--without-pip", folder / "venv"], check=True)
     tool = Path(sys.executable).with_name("uv")
-    words = ["pip", "install", "--quiet", "--offline", "--no-deps", "--python", str(folder / "venv")]
-    subprocess.run([tool, *words, str(wheel)], check=True)
-    here = Path(sysconfig.get_path("purelib"))
-    [there] = (folder / "venv" / "lib").glob("python3*/site-packages")
-    locked = {name.replace("-", "_").lower() for name, _, _ in read_lock(CLIENT_LOCK.read_text())}
-    for path in here.iterdir():
-        name = path.name.partition("-")[0].removesuffix(".py").lower()
-        if name in {*locked, "_distutils_hack"} and not (there / path.name).exists():
-            (there / path.name).symlink_to(path)
+    install = [tool, "pip", "install", "--quiet", "--python", folder / "venv"]
+    subprocess.run([*install, "--require-hashes", "-r", CLIENT_LOCK], check=True)
+    subprocess.run([*install, "--no-deps", wheel], check=True)
     return folder / "venv" / "bin"
 
 
