@@ -30,7 +30,7 @@ def installed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
     [wheel] = (folder / "dist").glob("*.whl")
     subprocess.run([python, "-m", "venv", "--without-pip", folder / "venv"], check=True)
     tool = Path(sys.executable).with_name("uv")
-    install = [tool, "pip", "install", "--quiet", "--python", folder / "venv"]
+    install = (tool, "pip", "install", "--quiet", "--python", folder / "venv")
     subprocess.run([*install, "--require-hashes", "-r", CLIENT_LOCK], check=True)
     subprocess.run([*install, "--no-deps", wheel], check=True)
     return folder / "venv" / "bin"

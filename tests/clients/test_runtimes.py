@@ -12,6 +12,7 @@ import os
 import re
 import shutil
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -42,7 +43,7 @@ def find_language(name: str) -> Language:
     return next(language for language in LANGUAGES if language.name == name)
 
 
-def type_command(folder: Path, *words: object, status: int = 0, **environment: str) -> str:
+def type_command(folder: Path, environment: Mapping[str, str], *words: object, status: int = 0) -> str:
     """Run a command, and return all that it printed."""
     done = subprocess.run(
         [str(word) for word in words],
@@ -79,7 +80,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in (package, "quickstart.mjs"):
         (folder / name).write_bytes(packages()[name])
     npm = require_tool("npm")
-    type_command(folder, npm, "install", "--offline", "--no-audit", "--no-fund", f"./{package}")
+    type_command(folder, {}, npm, "install", "--offline", "--no-audit", "--no-fund", f"./{package}")
     return folder
 
 
@@ -90,27 +91,27 @@ def test_node_imports_and_requires_the_client(
 ) -> None:
     node = require_tool(f"node-{version}")
     # Node.js 18.0 calls its own fetch experimental, on standard error.
-    assert type_command(project, node, file, **account.environment(PREFIX)).endswith(CALLED)
+    assert type_command(project, account.environment(PREFIX), node, file).endswith(CALLED)
 
 
 @pytest.mark.parametrize("version", NODES)
 def test_the_quick_start_runs_on_node(version: str, project: Path, account: Account) -> None:
     node = require_tool(f"node-{version}")
-    check_payment(type_command(project, node, "quickstart.mjs", **account.environment(PREFIX)))
+    check_payment(type_command(project, account.environment(PREFIX), node, "quickstart.mjs"))
 
 
 @pytest.mark.parametrize("version", NODES)
 def test_jest_loads_the_client_as_it_is(version: str, project: Path, account: Account) -> None:
     node, jest = require_tool(f"node-{version}"), RUNTIMES / "node_modules/jest/bin/jest.js"
-    said = type_command(project, node, jest, "--runInBand", **account.environment(PREFIX))
+    said = type_command(project, account.environment(PREFIX), node, jest, "--runInBand")
     assert "1 passed, 1 total" in said
 
 
 def test_an_application_of_nestjs_calls_with_the_client(project: Path, account: Account) -> None:
     require_tool("typescript")
     compiler = find_language("typescript").folder / "node_modules/typescript/bin/tsc"
-    type_command(project, programs.find_node(), compiler, "-p", ".")
-    said = type_command(project, require_tool("node-26"), "build/nest.js", **account.environment(PREFIX))
+    type_command(project, {}, programs.find_node(), compiler, "-p", ".")
+    said = type_command(project, account.environment(PREFIX), require_tool("node-26"), "build/nest.js")
     assert said == CALLED
 
 
@@ -118,7 +119,7 @@ def test_an_application_of_nestjs_calls_with_the_client(project: Path, account: 
 def test_php_loads_every_class_and_calls(version: str, account: Account) -> None:
     node = require_tool("node-24")
     client = {"CLIENT_FOLDER": str(find_language("php").folder), **account.environment(PREFIX)}
-    said = type_command(RUNTIMES, node, "run_php.mjs", version, RUNTIMES / "call.php", **client)
+    said = type_command(RUNTIMES, client, node, "run_php.mjs", version, RUNTIMES / "call.php")
     assert re.fullmatch(rf"{re.escape(version)}\.\d+ true true\n", said), said
 
 
@@ -131,15 +132,15 @@ def test_composer_refuses_php_before_the_oldest(tmp_path: Path) -> None:
         "config": {"platform": {"php": "8.0.30"}},
     }
     (tmp_path / "composer.json").write_text(json.dumps(shop))
-    said = type_command(
-        tmp_path, composer, "update", "--dry-run", status=2, COMPOSER_ALLOW_SUPERUSER="1", COMPOSER_HOME="."
-    )
+    own = {"COMPOSER_ALLOW_SUPERUSER": "1", "COMPOSER_HOME": "."}
+    said = type_command(tmp_path, own, composer, "update", "--dry-run", status=2)
     assert "requires php >=8.1" in said
 
 
 @pytest.mark.parametrize("version", GOS)
 def test_the_quick_start_runs_on_go(version: str, tmp_path: Path, account: Account) -> None:
     go, client = require_tool(f"go-{version}"), find_language("go")
+    assert f"go{version}." in type_command(tmp_path, {"GOTOOLCHAIN": "local"}, go, "version")
     [(_, *words)] = client.quickstart
     check_payment(run(client, ((str(go), *words),), tmp_path, account.environment(PREFIX)))
 
@@ -161,7 +162,7 @@ def test_the_tests_and_the_quick_start_of_java_pass(version: str, classes: Path,
     said = run(client, steps, classes, account.environment(TEST_PREFIX))
     assert not re.search(SKIPPED, said), said
     paths = f"{classes}/main:{classes}/examples"
-    said = type_command(classes, java, *QUICK, "-cp", paths, "Quickstart", **account.environment(PREFIX))
+    said = type_command(classes, account.environment(PREFIX), java, *QUICK, "-cp", paths, "Quickstart")
     check_payment(said)
 
 
@@ -169,8 +170,9 @@ def test_maven_refuses_java_before_the_oldest() -> None:
     maven, java = require_tool("mvn"), require_tool("java-11")
     validate = (maven, "--batch-mode", "validate", "-f", find_language("java").folder)
     # The machine's Java loads the plugin, and is accepted. The old one may lack the machine's certificates.
-    type_command(RUNTIMES, *validate)
-    said = type_command(RUNTIMES, *validate, "--offline", status=1, JAVA_HOME=str(java.parents[1]))
+    type_command(RUNTIMES, {}, *validate)
+    home = {"JAVA_HOME": str(java.parents[1])}
+    said = type_command(RUNTIMES, home, *validate, "--offline", status=1)
     assert "The client needs Java 17 or newer." in said
 
 
