@@ -5,6 +5,7 @@ import json
 import os
 import shlex
 import sys
+import urllib.request
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -115,10 +116,17 @@ def _show_pages(transcript: Transcript, deployment: Deployment, base_url: str, a
             *_make_second_person(deployment),
             f"a wallet     {alice.url}",
             "             (the link opens Alice's wallet for 15 minutes)",
-            f"reference    {base_url}/docs",
+            f"reference    {_find_reference(base_url)}",
         ]
     )
     transcript.blank_line()
+
+
+def _find_reference(base_url: str) -> str:
+    """Where `/docs` leads: to the documentation, or to the interface alone if the site was not built."""
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    with opener.open(f"{base_url}/docs") as answer:
+        return str(answer.url)
 
 
 def _make_second_person(deployment: Deployment) -> list[str]:

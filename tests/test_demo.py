@@ -205,7 +205,8 @@ def open_pages(said: str) -> None:
     with httpx.Client(follow_redirects=True, trust_env=False, timeout=ANSWER_TIMEOUT_S) as browser:
         for name in ("start page", "reference"):
             (address,) = re.findall(rf"^  {name} +(\S+)$", said, re.MULTILINE)
-            assert browser.get(address).status_code == 200, address
+            page = browser.get(address)
+            assert (page.status_code, page.history) == (200, []), address
         page = browser.get(wallet)
         assert (page.status_code, page.url.path) == (200, "/wallet")
         assert "1,300" in page.text
