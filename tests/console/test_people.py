@@ -9,6 +9,7 @@ from tests.journeys.conftest import Clock, Platform, Shop
 from merchant_wallet.console import page_routes
 from merchant_wallet.console.notices import Banner
 from merchant_wallet.console.session_cookie import COOKIE
+from merchant_wallet.operators import totp
 from merchant_wallet.web.connections import Away
 
 pytestmark = pytest.mark.usefixtures("time_passes")
@@ -223,6 +224,24 @@ def test_new_recovery_codes_take_the_password(platform: Platform, people: People
     )
     assert len(new) == 10
     assert not set(new) & set(old)
+
+
+def test_the_page_of_new_recovery_codes_may_be_loaded_again(platform: Platform, people: People) -> None:
+    mei = people.newcomer("operator")
+    mei.enrol()
+    (mark,) = re.findall(r'name="mark" value="([0-9a-f]{64})"', mei.page(ACCOUNT))
+    form = {"password": PASSWORD, "mark": mark}
+    url = f"{ACCOUNT}/recovery-codes"
+    shown = mei.post(url, form).text
+    for is_reload in (True, False):
+        again = mei.post(url, form) if is_reload else mei.get(url)
+        assert (again.status_code, again.headers["location"]) == (303, ACCOUNT), again.text
+        assert "Your recovery codes were shown once." in read_text(mei.follow(again).text)
+    kept = "select code_hash from operator_recovery_code where operator_id = %s"
+    codes = re.findall(r'<li class="code">([a-z2-7-]{19})</li>', shown)
+    assert {bytes(one) for (one,) in platform.rows(kept, number_of(mei))} == {
+        totp.hash_recovery_code(number_of(mei), code) for code in codes
+    }, "what was shown is what counts"
 
 
 def test_sessions_are_listed_and_ended_one_by_one(people: People) -> None:

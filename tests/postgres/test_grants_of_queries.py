@@ -231,7 +231,8 @@ NOT_RUN: Final[Mapping[Side, Mapping[str, str]]] = {
             insert_operator list_operators read_by_name read_by_id lock_by_id lock_first
             lock_owners read_password lock_password write_password replace_password write_role
             write_status write_preferences delete_totp propose_totp lock_totp use_step delete_codes
-            forget_addresses insert_codes use_code count_codes insert_session read_session find_ended
+            forget_addresses insert_codes use_code count_codes list_code_hashes insert_session
+            read_session find_ended
             touch_session list_sessions end_session end_sessions delete_expired_sessions count_attempt
 
             find_source remember_source delete_old_sources

@@ -9,6 +9,7 @@ from typing import Final
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
+from merchant_wallet.console import flash
 from merchant_wallet.console.form_state import EMPTY_FORM, FormState
 from merchant_wallet.console.passwords import explain
 from merchant_wallet.console.request import (
@@ -27,6 +28,8 @@ from merchant_wallet.web.client import AUTO, LANGUAGE_COOKIE, THEME_COOKIE
 from merchant_wallet.web.languages import N_
 
 ACCOUNT: Final = "/console/account"
+RECOVERY_CODES: Final = f"{ACCOUNT}/recovery-codes"
+CODES_SHOWN: Final = N_("Your recovery codes were shown once. If you did not keep them, make new ones here.")
 _WRONG: Final = N_("This is not your present password.")
 _WAIT: Final = N_("Too many tries. Try again in {seconds} seconds.")
 
@@ -95,7 +98,10 @@ async def end_sessions(request: ConsoleRequest, conn: Connection) -> Response:
 
 
 async def renew_codes(request: ConsoleRequest, conn: Connection) -> Response:
-    """Make new recovery codes and show them once. The old ones stop working."""
+    """Make new recovery codes and show them once. The old ones stop working.
+
+    A browser that loads this page again sends the form again. Then the codes stay as they were shown.
+    """
     operator = request.operator
     outcome = await authentication.sign_in(
         conn, operator.name, request.form.raw("password"), source=request.client.source, at_ms=request.at_ms
@@ -106,12 +112,21 @@ async def renew_codes(request: ConsoleRequest, conn: Connection) -> Response:
         return await _show(request, conn, FormState(errors={"password": request.translate(_WRONG)}))
     try:
         async with conn.transaction():
-            codes = await authentication.renew_recovery_codes(conn, operator.operator_id)
+            codes = await authentication.renew_recovery_codes(
+                conn, operator.operator_id, request.form.text("mark")
+            )
             await request.author.record(conn, "operator.renew_codes", _subject(request), request.merchant_id)
+    except authentication.CodesRenewed:
+        return request.redirect(ACCOUNT, CODES_SHOWN, tone=flash.WARN)
     except OperatorRefused:
         # An owner has reset the account meanwhile, which has ended this session too.
         return request.redirect(ACCOUNT)
     return request.page("console/recovery_codes.html", codes=codes, back=ACCOUNT, who=operator, failed="")
+
+
+async def show_codes_again(request: ConsoleRequest, conn: Connection) -> Response:
+    """The address of the page with the codes, opened again: they are not shown a second time."""
+    return request.redirect(ACCOUNT, CODES_SHOWN, tone=flash.WARN)
 
 
 async def set_preferences(request: ConsoleRequest, conn: Connection) -> Response:
@@ -147,6 +162,7 @@ async def _show(
         form_state=form_state,
         sessions=await sessions.list_sessions(conn, number, request.at_ms),
         codes_left=await authentication.count_recovery_codes(conn, number),
+        codes_mark=await authentication.mark_recovery_codes(conn, number),
     )
 
 
@@ -179,6 +195,7 @@ ROUTES: Final = (
     Page(OWN_PASSWORD, change_password, None, POST, keeps_form=False, pool=PoolName.PASSWORDS),
     Page(f"{ACCOUNT}/sessions/end", end_session, None, POST),
     Page(f"{ACCOUNT}/sessions/end-others", end_sessions, None, POST),
-    Page(f"{ACCOUNT}/recovery-codes", renew_codes, None, POST, keeps_form=False, pool=PoolName.PASSWORDS),
+    Page(RECOVERY_CODES, show_codes_again, None),
+    Page(RECOVERY_CODES, renew_codes, None, POST, keeps_form=False, pool=PoolName.PASSWORDS),
     Page(f"{ACCOUNT}/look", set_preferences, None, POST),
 )

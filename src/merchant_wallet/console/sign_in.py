@@ -18,6 +18,7 @@ from starlette.responses import Response
 from merchant_wallet.audit import records as audit
 from merchant_wallet.audit.failures import Failures
 from merchant_wallet.console import flash
+from merchant_wallet.console.account import ACCOUNT, CODES_SHOWN
 from merchant_wallet.console.ended_sessions import ENDED, KEPT, TOO_LONG
 from merchant_wallet.console.request import (
     POST,
@@ -51,13 +52,11 @@ from merchant_wallet.web.languages import N_, translate
 
 CODE: Final = f"{SIGN_IN}/code"
 ENROL: Final = f"{SIGN_IN}/enrol"
-ACCOUNT: Final = "/console/account"
 ISSUER: Final = "Merchant Wallet"
 _MAX_NAME: Final = 200
 _MAX_AGENT: Final = 200
 
 _WRONG: Final = N_("Name or password is wrong.")
-_CODES_SHOWN: Final = N_("Your recovery codes were shown once. If you did not keep them, make new ones here.")
 _WRONG_CODE: Final = N_("That code is not right, or it was used before.")
 _ENDED: Final = {
     ENDED: N_("Your session has ended. Sign in again to go on."),
@@ -255,7 +254,7 @@ async def _redirect_reloaded(request: Request, context: PageContext) -> Response
     if session is None:
         return None
     response = context.responses.redirect(ACCOUNT)
-    said = flash.FlashMessage(flash.WARN, _CODES_SHOWN)
+    said = flash.FlashMessage(flash.WARN, CODES_SHOWN)
     flash.write(response, said, context.keyring.derive(flash.KEY), token, context.responses.secure)
     return response
 

@@ -8,6 +8,7 @@ Rules:
 - Connections are in autocommit mode here, so an attempt stays counted whatever happens next.
 """
 
+import hashlib
 from typing import Final
 
 import msgspec
@@ -183,15 +184,32 @@ async def use_recovery_code(
     return Passed(operator)
 
 
-async def renew_recovery_codes(conn: Connection, operator_id: int) -> tuple[str, ...]:
-    """Ten new recovery codes, shown once. The old ones stop working. Raises OperatorRefused."""
+class CodesRenewed(Exception):
+    """The recovery codes are others than those that were to be replaced."""
+
+
+async def renew_recovery_codes(conn: Connection, operator_id: int, mark: str = "") -> tuple[str, ...]:
+    """Ten new recovery codes, shown once. The old ones stop working.
+
+    With `mark` only the codes with this mark are replaced. So a form that is sent again replaces nothing.
+    Raises OperatorRefused, CodesRenewed.
+    """
     async with conn.transaction():
         # Locks: of two calls at once, the second sees and deletes the codes of the first. A reset stays in
         # force.
         row = await (await conn.execute(QUERIES["lock_totp"].text, {"operator_id": operator_id})).fetchone()
         if row is None or row[1] is None:
             raise OperatorRefused("Recovery codes come with a second factor, and none was set up yet.")
+        if mark and mark != await mark_recovery_codes(conn, operator_id):
+            raise CodesRenewed
         return await _give_codes(conn, operator_id)
+
+
+async def mark_recovery_codes(conn: Connection, operator_id: int) -> str:
+    """A text that changes with the codes, and not when one is used. It tells nothing of them."""
+    cursor = await conn.execute(QUERIES["list_code_hashes"].text, {"operator_id": operator_id})
+    hashes = [bytes(code_hash) for (code_hash,) in await cursor.fetchall()]
+    return hashlib.sha256(b"".join(hashes)).hexdigest()
 
 
 async def count_recovery_codes(conn: Connection, operator_id: int) -> int:

@@ -178,6 +178,10 @@ returning operator_id;
 -- How many recovery codes are left.
 select count(*) from operator_recovery_code where operator_id = %(operator_id)s::bigint and used_ms is null;
 
+-- name: list_code_hashes
+-- Every recovery code of an operator, also those that were used, in the order of their hashes.
+select code_hash from operator_recovery_code where operator_id = %(operator_id)s::bigint order by code_hash;
+
 -- name: insert_session
 -- A new session, after the password or after both factors.
 insert into operator_session (token_hash, operator_id, totp_passed, created_ms, seen_ms, expires_ms, source, user_agent)
