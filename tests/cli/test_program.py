@@ -155,6 +155,7 @@ COMMANDS = (
     "audit list",
     "audit verify",
     "finance report",
+    "finance simulate",
     "finance solvency",
     "finance months",
     "finance prepare",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias
 
 import typer
 
-from merchant_wallet.cli import finance_solvency, terminal
+from merchant_wallet.cli import finance_simulation, finance_solvency, terminal
 from merchant_wallet.cli.failures import CANNOT_RUN, REFUSED, Failure
 from merchant_wallet.cli.finance_output import (
     check_output,
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Reports, months, invoices and files for accountants.", no_args_is_help=True)
 app.add_typer(finance_solvency.app)
+app.add_typer(finance_simulation.app)
 
 MONTH_COLUMNS: Final = terminal.Table(
     *("month", "version", "state", "books", "preparedMs", "proposedBy", "acceptedBy", "closedMs"),

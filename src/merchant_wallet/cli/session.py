@@ -312,16 +312,12 @@ class Session:
     async def _submit(self, base: "Base", merchant_id: int, command: "Command") -> "Outcome":
         from merchant_wallet.book.commands import Submission
         from merchant_wallet.observability import logs
-        from merchant_wallet.processes.base import make_writer
+        from merchant_wallet.processes.base import open_writer
 
         # Warnings of the writer must not mix with the answer.
         logs.set_up("warning", self.settings.log_format)
-        writer = make_writer(base, connections=1)
-        await writer.open()
-        try:
+        async with open_writer(base) as writer:
             return await writer.submit(merchant_id, Submission(command))
-        finally:
-            await writer.close()
 
 
 def run(data: Path | None, act: Callable[[Session], Awaitable[T]]) -> T:

@@ -43,12 +43,14 @@ async def create(
     seed: bytes | None,
     cell_id: int,
     secret_wait_ms: int,
+    opened_ms: int | None = None,
 ) -> NewMerchant:
-    """Open a merchant with its book. Raises what `store.create` raises."""
+    """Open a merchant with its book, now or at `opened_ms`. Raises what `store.create` raises."""
+    at_ms = author.at_ms if opened_ms is None else opened_ms
     async with conn.transaction():
         settings = {"currency-mode": currency_mode}
         made = await store.create(
-            conn, keyring, name, seed=seed, at_ms=author.at_ms, settings=settings, cell_id=cell_id
+            conn, keyring, name, seed=seed, at_ms=at_ms, settings=settings, cell_id=cell_id
         )
         number = made.merchant.merchant_id
         await staff_secrets.note(conn, author, number, FIRST_KEY, secret_wait_ms)

@@ -4,8 +4,8 @@ The parts of the web side are connected in `app`. Commands and workers need only
 """
 
 import asyncio
-from collections.abc import Callable
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -135,6 +135,17 @@ def open_tracing(
     orders = StoredTraces(connect_home)
     stack.push_async_callback(orders.close)
     return OpenTracing(tracer, orders)
+
+
+@asynccontextmanager
+async def open_writer(base: Base, clock: Callable[[], int] = now_ms) -> AsyncIterator[CellWriters]:
+    """A writer with one connection, until the context ends. Raises Unavailable."""
+    writer = make_writer(base, connections=1, clock=clock)
+    await writer.open()
+    try:
+        yield writer
+    finally:
+        await writer.close()
 
 
 def make_writer(
