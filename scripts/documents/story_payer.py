@@ -10,6 +10,7 @@ from merchant_wallet.base.chains import ERC20, TRC20
 from merchant_wallet.base.workers import WorkerConnection
 from merchant_wallet.chains.sandbox.chain import SandboxChain
 from merchant_wallet.processes.base import Base, make_writer
+from merchant_wallet.sandbox.payouts import SandboxPayouts
 from merchant_wallet.withdrawals.payer import Payer
 from merchant_wallet.withdrawals.sandbox_ledger import SandboxLedger
 
@@ -27,7 +28,7 @@ async def open_payer(base: Base, clock: Callable[[], int]) -> AsyncIterator[Paye
         name: SandboxChain(name, ledger, seed=seed, confirm_ms=CONFIRM_MS, clock=clock)
         for name in (ERC20, TRC20)
     }
-    payer = Payer(connect, writer, chains, clock=clock)
+    payer = Payer(connect, writer, chains, clock=clock, played=SandboxPayouts(worker_connection, clock))
     try:
         yield payer
     finally:

@@ -20,6 +20,7 @@ from tests.console.test_deposits import arrive
 from tests.console.test_reconciliation import COIN, keep
 from tests.console.test_withdrawals import OTHER_ADDRESS, Till
 from tests.journeys.conftest import Platform
+from tests.journeys.sandbox import act
 
 from merchant_wallet.console import inbox_cache
 from merchant_wallet.custody.comparison import JudgedMovement, Movement
@@ -295,12 +296,15 @@ def list_states(platform: Platform, till: Till) -> list[str]:
     keep(platform, [JudgedMovement(stolen, at_hot=True, is_booked=False)], 93 * COIN, platform.clock())
     reason = "entered twice, see entry 8589934594"
     proposal = propose(made.signed_in("operator"), shop, direction="debit", reason=reason)
+    waiting = {"chainType": "ERC20", "extUserId": "player-7", "amount": "5", "finality": "manual"}
+    act(shop, "deposit", **waiting)
     order, number = till.order("25001"), platform.rows("select max(reconciliation_no) from reconciliation")
     made.leave()
     own, book = f"/console/merchants/{shop.merchant_id}", f"/console/books/{shop.merchant_id}"
     return [
         own,
         f"{own}/refusals",
+        f"{own}/sandbox",
         "/console/merchants?q=nobody",
         f"{QUEUE}?merchant=nobody",
         f"{QUEUE}/all?status=5",

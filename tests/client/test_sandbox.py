@@ -127,9 +127,14 @@ def test_every_scenario_plays(keys: Mapping[str, str], platform: Platform) -> No
     assert trigger(keys, "order.failed")["steps"][-1]["answer"]["data"]["txnStatus"] == "3"
     expired = trigger(keys, "order.expired")["steps"][-1]["answer"]["data"]["orderId"]
     wait_until(lambda: is_told(platform, f"evt_{expired}_5"), "the callback of an expired order")
-    for scenario in ("deposit.credited", "deposit.pending", "deposit.reorganised"):
+    assert trigger(keys, "order.frozen")["steps"][-1]["answer"]["data"]["txnStatus"] == "0"
+    for scenario in ("deposit.credited", "deposit.pending", "deposit.reorganised", "deposit.held"):
         steps = trigger(keys, scenario, "extUserId=alice")["steps"]
         assert [step["answer"]["code"] for step in steps] == [200] * len(steps)
+    held = steps[-1]["answer"]["data"]["txHash"]
+    wait_until(
+        lambda: platform.rows("select status from deposit where tx_hash = %s", held) == [("held",)], "held"
+    )
     told = trigger(keys, "fund", "currency=EUR", "amount=1", status=1)
     assert (told["ok"], told["code"]) == (False, 40003)
 

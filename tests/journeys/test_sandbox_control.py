@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 
 import pytest
+from tests.console.conftest import People
 from tests.journeys.client import Answer
 from tests.journeys.conftest import RunPlatform, Shop
 from tests.journeys.endpoint import Endpoint, open_endpoint
@@ -35,8 +36,10 @@ ACTIONS = (
     "deposit",
     "confirm",
     "reorganise",
+    "release",
     "advance",
     "fail",
+    "freeze",
     "resendCallback",
     "acceptCallback",
     "listenCallbacks",
@@ -108,6 +111,8 @@ def test_an_action_is_checked_like_an_operation(new_shop: Shop) -> None:
     assert control(new_shop.client, "fund", currency="EUR", amount="5").code == 40003
     assert control(new_shop.client, "fund", currency="USDT", amount="1000000.1").code == 40002
     assert control(new_shop.client, "fund", currency="USDT", amount="1", extUserId="nobody").code == 40400
+    unknown = {"chainType": "TRC20", "amount": "1", "screening": "maybe"}
+    assert control(new_shop.client, "deposit", **unknown).code == 40001
     new_shop.suspend()
     assert control(new_shop.client, "fund", **fields).code == 40300
 
@@ -158,6 +163,29 @@ def test_a_manual_deposit_waits_leaves_the_chain_and_comes_back(new_shop: Shop) 
         "sandbox.reorganise",
         "sandbox.confirm",
     ]
+    require_sound(new_shop)
+
+
+@pytest.mark.parametrize("verdict", ["hold", "refuse"])
+def test_a_deposit_that_screening_holds_has_its_callback_when_it_is_released(
+    new_shop: Shop, shop: Shop, endpoint: Endpoint, verdict: str
+) -> None:
+    new_shop.change(deposit_notify_url=endpoint.url)
+    new_shop.client.do("getMerchantCustomer", extUserId="alice")
+    made = act(new_shop, "deposit", chainType="TRC20", amount="10", extUserId="alice", screening=verdict)
+    wait_until(lambda: deposits(new_shop) == ["held"], "held")
+    assert new_shop.user_balance("alice") == "0"
+    assert control(shop.client, "release", txHash=made["txHash"]).code == 40401, "it is another merchant's"
+    with listening(new_shop.client) as lines:
+        released = act(new_shop, "release", txHash=made["txHash"])
+        told = json.loads(next_event(lines)["body"])
+    assert (told["eventType"], told["txHash"], told["amount"]) == ("deposit", made["txHash"], "10")
+    assert {name: released[name] for name in ("txHash", "chainType", "address", "amount")} == {
+        name: made[name] for name in ("txHash", "chainType", "address", "amount")
+    }
+    assert (deposits(new_shop), new_shop.user_balance("alice")) == (["credited"], "71")
+    assert act(new_shop, "release", txHash=made["txHash"])["amount"] == "10", "a repeat changes nothing"
+    assert actions_in_log(new_shop) == ["sandbox.deposit", "sandbox.screening"]
     require_sound(new_shop)
 
 
@@ -248,6 +276,38 @@ def test_an_order_fails_and_its_money_is_back(shop: Shop) -> None:
     require_sound(shop)
 
 
+def test_a_frozen_order_rests_without_callback_until_it_goes_on(shop: Shop, endpoint: Endpoint) -> None:
+    order = order_to(shop, WAITING, notifyUrl=endpoint.url)
+    assert act(shop, "freeze", orderId=order["orderId"])["txnStatus"] == "0"
+    frozen = "select frozen_cause from payout where order_id = %s"
+    assert shop.platform.rows(frozen, int(order["orderId"])) == [("a test of the sandbox froze it",)]
+    assert act(shop, "freeze", orderId=order["orderId"])["txnStatus"] == "0", "it is frozen already"
+    with listening(shop.client) as lines:
+        assert act(shop, "advance", orderId=order["orderId"], txnStatus="2")["txnStatus"] == "2"
+        told = json.loads(next_event(lines)["body"])
+    assert (told["orderId"], told["txnStatus"]) == (int(order["orderId"]), "2")
+    assert control(shop.client, "freeze", orderId=order["orderId"]).code == 42202
+    assert shop.platform.rows(
+        "select actor, action from audit_entry where subject = %s and action in (%s, %s) order by audit_no",
+        f"order {order['orderId']}",
+        "sandbox.freeze",
+        "withdrawal.thaw",
+    ) == [(f"sandbox:{shop.client.app_key}", action) for action in ("sandbox.freeze", "withdrawal.thaw")]
+    require_sound(shop)
+
+
+def test_an_order_that_was_frozen_for_a_reason_is_not_thawed_by_a_test(shop: Shop) -> None:
+    order = order_to(shop, WAITING)
+    act(shop, "freeze", orderId=order["orderId"])
+    cause = "update payout set frozen_cause = 'it differs' where order_id = %s returning 1"
+    assert shop.platform.rows(cause, int(order["orderId"])) == [(1,)]
+    refused = control(shop.client, "advance", orderId=order["orderId"], txnStatus="4")
+    assert (refused.code, "frozen" in refused.msg) == (42202, True)
+    assert shop.platform.rows(
+        "select frozen_ms is not null from payout where order_id = %s", int(order["orderId"])
+    ) == [(True,)]
+
+
 def test_actions_that_wait_for_workers_hold_up_nobody_and_end_with_the_service(
     own_platform: RunPlatform,
 ) -> None:
@@ -266,7 +326,7 @@ def test_actions_that_wait_for_workers_hold_up_nobody_and_end_with_the_service(
 
 def test_only_ones_own_orders_advance(new_shop: Shop, shop: Shop) -> None:
     order = order_to(shop, WAITING)
-    for action in ("advance", "fail"):
+    for action in ("advance", "fail", "freeze"):
         assert control(new_shop.client, action, orderId=order["orderId"]).code == 40401
     assert query(shop, order)["txnStatus"] == "0"
     assert control(shop.client, "advance", orderId=order["orderId"], txnStatus="5").code == 40001
@@ -356,9 +416,15 @@ def test_a_stream_has_heartbeats_and_ends_with_merchant_key_or_service(own_platf
             assert set(others) <= {None}
 
 
-def test_a_live_service_has_no_such_paths(own_platform: RunPlatform) -> None:
+def test_a_live_service_has_no_such_paths_and_no_such_page(own_platform: RunPlatform) -> None:
     with own_platform(sandbox=False, erc20_rpc=("http://127.0.0.1:1",)) as platform:
         shop = platform.open_merchant()
         assert [control(shop.client, action).code for action in ACTIONS] == [404] * len(ACTIONS)
         assert {type(each) for each in platform.web.endpoints.values()} == {OperationEndpoint}
         assert not [path for path in platform.web.endpoints if "sandbox" in path]
+        people = People(platform)
+        ann, url = people.signed_in("operator"), f"/console/merchants/{shop.merchant_id}"
+        assert "/sandbox" not in ann.page(url)
+        assert ann.get(f"{url}/sandbox").status_code == 404
+        assert ann.post(f"{url}/sandbox", {"play": "held-deposit"}).status_code == 404
+        people.leave()

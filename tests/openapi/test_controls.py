@@ -11,6 +11,7 @@ from tests.journeys.sandbox import act
 from tests.openapi.described import CONTEXT, ReadFields
 from tests.openapi.schemas import answer_schema, document, find_errors
 from tests.rows import each_row
+from tests.waits import wait_until
 
 from merchant_wallet.api.reference.openapi import build_document
 from merchant_wallet.api.reference.sandbox_controls import CONTROLS, EXAMPLES, LISTEN
@@ -78,7 +79,10 @@ def test_the_answers_of_every_action_are_what_the_document_says(
     manual = act(shop, "deposit", chainType="TRC20", extUserId="alice", amount="25", finality="manual")
     act(shop, "reorganise", txHash=manual["txHash"])
     act(shop, "confirm", txHash=manual["txHash"])
-    for action, last in (("advance", "2"), ("fail", "6")):
+    held = act(shop, "deposit", chainType="TRC20", extUserId="alice", amount="25", screening="hold")
+    wait_until(lambda: shop.platform.rows("select 1 from screening where state = 'held'") == [(1,)], "held")
+    act(shop, "release", txHash=held["txHash"])
+    for action, last in (("freeze", "1"), ("advance", "2"), ("fail", "6")):
         # It stays in 1. An order to any other address could be paid before the action comes.
         wanted = withdrawal(f"to-{last}", address=format_address("TRC20", PROCESSING))
         order = shop.client.do("createMerchantWithdrawOrder", **wanted)

@@ -47,6 +47,7 @@ class Right(StrEnum):
     CLOSE_MONTH = "close month"
     RECORD_TREASURY = "record treasury"
     DECIDE_SCREENING = "decide screening"
+    PLAY_SANDBOX = "play sandbox"
     MANAGE_OPERATORS = "manage operators"
 
 
@@ -63,6 +64,7 @@ RIGHTS: Final[Mapping[str, frozenset[Right]]] = {
             Right.CHANGE_SECRET,
             Right.CHANGE_LOOK,
             Right.RESET_PIN,
+            Right.PLAY_SANDBOX,
         }
     ),
 }

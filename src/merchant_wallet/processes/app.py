@@ -42,6 +42,7 @@ from merchant_wallet.web import client, documentation, reference, security_txt, 
 from merchant_wallet.web.cells import CellPools
 from merchant_wallet.web.connections import PAGE_CONNECTIONS, STRANGER_PLACES, Connections
 from merchant_wallet.web.context import PageContext
+from merchant_wallet.web.plays import Plays
 from merchant_wallet.web.rate_limiter import PageRateLimiter
 from merchant_wallet.web.responses import Responses
 from merchant_wallet.web.site import Site
@@ -199,8 +200,8 @@ async def open_web(
         if siblings is not None:
             stack.push_async_callback(_cancel, asyncio.create_task(metrics.keep_publishing()))
         page = make_route(metrics.render, settings.metrics_networks, settings.trusted_proxies)
-        endpoints = _open_endpoints(base, dependencies, clock, stack)
-        context = _make_page_context(base, public_url, dependencies, clock, stack, siblings)
+        endpoints, plays = _open_endpoints(base, dependencies, clock, stack)
+        context = _make_page_context(base, public_url, dependencies, clock, stack, siblings, plays)
         look = Site(context, (client.PATH,), "", [client.make_route(context.responses)])
         # The wallet site's users can keep its connections busy. Operators must not wait for them.
         consoles = replace(
@@ -230,10 +231,10 @@ async def open_web(
 
 def _open_endpoints(
     base: Base, dependencies: Dependencies, clock: Callable[[], int], stack: AsyncExitStack
-) -> dict[str, Endpoint]:
-    """The operations. A sandbox has others, which play test values, and the control actions."""
+) -> tuple[dict[str, Endpoint], Plays | None]:
+    """The operations. A sandbox has others, which play test values, the control actions, and `Plays`."""
     if not base.settings.sandbox:
-        return build_endpoints(dependencies)
+        return build_endpoints(dependencies), None
     # A live service does not load test mode at all.
     from merchant_wallet.processes import test_mode
 
@@ -264,6 +265,7 @@ def _make_page_context(
     clock: Callable[[], int],
     stack: AsyncExitStack,
     siblings: Siblings | None,
+    plays: Plays | None,
 ) -> PageContext:
     """The context of the pages."""
     return PageContext(
@@ -289,4 +291,5 @@ def _make_page_context(
         ),
         siblings=siblings,
         chains=base.settings.open_chains,
+        plays=plays,
     )

@@ -39,7 +39,7 @@ from merchant_wallet.processes.key_checks import find_key_faults, has_seed
 from merchant_wallet.processes.nodes import list_deep_finality, make_sweepers, open_chains
 from merchant_wallet.processes.signer_metrics import CountingSigner
 from merchant_wallet.processes.signers import open_signer
-from merchant_wallet.withdrawals.attempt import Book, FindRefundRest, ScreenOrder
+from merchant_wallet.withdrawals.attempt import Book, PlayedPayouts, ScreenOrder
 from merchant_wallet.withdrawals.hot_wallet_store import WalletMoved, open_wallet
 from merchant_wallet.withdrawals.lost_payouts import LostPayoutWorker
 from merchant_wallet.withdrawals.nonce_gaps import NonceGapWorker
@@ -181,12 +181,12 @@ async def open_payout_workers(
     """The payout workers of the settings' chains. Raises ConfigError, KeystoreError, SignerAway."""
     settings = base.settings
     grace_ms, sweeps, signer, may_take = settings.gap_fill_s * 1000, None, None, True
-    find_refund_rest: FindRefundRest | None = None
+    played: PlayedPayouts | None = None
     if settings.sandbox:
         # A live service does not load test mode.
         from merchant_wallet.processes import test_mode
 
-        find_refund_rest = test_mode.find_refund_rest(worker_connection)
+        played = test_mode.open_payouts(worker_connection)
         chains: Mapping[str, Chain] = open_sandbox(base, worker_connection)
         check, admit_nodes, close_chains, claim_ms = None, None, None, CLAIM_MS
     else:
@@ -225,7 +225,7 @@ async def open_payout_workers(
             max_builds=settings.payout_builds,
             claim_ms=claim_ms,
             tracing=tracing,
-            find_refund_rest=find_refund_rest,
+            played=played,
             screen_order=screen_order,
             may_take_wallets=may_take,
         )

@@ -48,7 +48,7 @@ PLAYED: Final = {
     SCREENED_HOLD: Reason(Source.LIST, Verdict.HOLD, _TEST),
     SCREENED_REFUSE: Reason(Source.LIST, Verdict.REFUSE, _TEST),
 }
-"""Recipients that screening plays in the sandbox."""
+"""Recipients of orders and senders of deposits, for which screening plays a verdict in the sandbox."""
 
 log = structlog.get_logger(__name__)
 

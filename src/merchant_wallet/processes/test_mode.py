@@ -16,12 +16,12 @@ from merchant_wallet.callbacks.sender import CallbackSender
 from merchant_wallet.processes.base import Base
 from merchant_wallet.processes.routes import OPERATIONS
 from merchant_wallet.sandbox.callback_sender import SandboxCallbackSender
+from merchant_wallet.sandbox.console_plays import SandboxPlays
 from merchant_wallet.sandbox.context import SandboxContext
-from merchant_wallet.sandbox.refunds import make_refund_rest
+from merchant_wallet.sandbox.payouts import SandboxPayouts
 from merchant_wallet.sandbox.side import build_sandbox_endpoints
 from merchant_wallet.web.cells import CellPools
 from merchant_wallet.web.connections import Connections
-from merchant_wallet.withdrawals.attempt import FindRefundRest
 
 CONNECTIONS = 8
 """More than a site has: an action waits for the workers with its connection."""
@@ -31,8 +31,8 @@ QUICK_CONNECTIONS = 4
 
 def open_endpoints(
     base: Base, dependencies: Dependencies, clock: Callable[[], int], stack: AsyncExitStack
-) -> dict[str, Endpoint]:
-    """The endpoints of a sandbox, with connections of their own."""
+) -> tuple[dict[str, Endpoint], SandboxPlays]:
+    """The endpoints of a sandbox, with connections of their own, and what its page plays with the same."""
     connections, cells = Connections(base.url, CONNECTIONS), CellPools(base.cells)
     quick = Connections(base.url, QUICK_CONNECTIONS)
     for pool in (connections, quick, cells):
@@ -46,9 +46,9 @@ def open_endpoints(
         is_ending=lambda: dependencies.in_flight.left,
         confirm_ms=base.settings.sandbox_confirm_ms,
     )
-    return build_sandbox_endpoints(
-        OPERATIONS, dependencies, context, replace(context, connections=quick), stack
-    )
+    waits_for_nobody = replace(context, connections=quick)
+    endpoints = build_sandbox_endpoints(OPERATIONS, dependencies, context, waits_for_nobody, stack)
+    return endpoints, SandboxPlays(context)
 
 
 def find_sender() -> type[CallbackSender]:
@@ -56,6 +56,6 @@ def find_sender() -> type[CallbackSender]:
     return SandboxCallbackSender
 
 
-def find_refund_rest(home: WorkerConnection) -> FindRefundRest:
-    """Says how long refunds wait for a test."""
-    return make_refund_rest(home, now_ms)
+def open_payouts(home: WorkerConnection) -> SandboxPayouts:
+    """What tests asked of the payer."""
+    return SandboxPayouts(home, now_ms)

@@ -3,7 +3,7 @@
 Rules:
 - Money moves by commands to the book alone. The audit log has an entry before, with what is asked, and one
   after. Everything else is recorded in the transaction of the change.
-- The actor is `sandbox:` and the appKey.
+- The actor is `sandbox:` and the appKey. Of what a person plays on a page, the audit log names the person.
 """
 
 from collections.abc import AsyncIterator, Callable
@@ -51,6 +51,7 @@ class Call:
     merchant: Merchant
     home: Connection
     cell: Connection
+    player: Author | None = None
 
     @property
     def merchant_id(self) -> int:
@@ -59,12 +60,14 @@ class Call:
 
     @property
     def actor(self) -> str:
-        """Who does it, for the audit log and the journal."""
+        """Who does it, for the journal, and for the audit log if no person plays."""
         return f"sandbox:{self.merchant.app_key}"
 
     @property
     def author(self) -> Author:
-        """The merchant as the author of a change, now."""
+        """The author of a change, now: the person who plays, or else the merchant."""
+        if self.player is not None:
+            return self.player.later()
         return Author(self.actor, SOURCE, self.context.clock(), clock=self.context.clock)
 
     async def ask(self, command: Command) -> Outcome:
@@ -92,11 +95,13 @@ class Call:
 
 
 @asynccontextmanager
-async def open_call(context: SandboxContext, merchant: Merchant) -> AsyncIterator[Call]:
+async def open_call(
+    context: SandboxContext, merchant: Merchant, player: Author | None = None
+) -> AsyncIterator[Call]:
     """The connections of one action, which is counted. Raises Refused, Unavailable."""
     try:
         async with context.connections.take() as home, context.cells.open(home, SERVICE) as cells:
             await store.count_action(home, merchant.merchant_id, context.clock())
-            yield Call(context, merchant, home, await cells.of(merchant.merchant_id))
+            yield Call(context, merchant, home, await cells.of(merchant.merchant_id), player)
     except Away as away:
         raise Unavailable(str(away)) from away

@@ -11,6 +11,10 @@ returning times;
 -- Uses of earlier days. Day 0 is for what has no day.
 delete from sandbox_count where merchant_id = %(merchant_id)s::bigint and day > 0 and day < %(day)s::int - 1;
 
+-- name: find_mark
+-- Whether a mark is there.
+select 1 from sandbox_count where merchant_id = %(merchant_id)s::bigint and name = %(name)s::text;
+
 -- name: take_mark
 -- Takes a mark away, if it is there.
 delete from sandbox_count where merchant_id = %(merchant_id)s::bigint and name = %(name)s::text returning times;
@@ -65,6 +69,11 @@ update sandbox_transfer set final_ms = greatest(%(now_ms)s::bigint, accepted_ms)
                     where s.merchant_id = %(merchant_id)s::bigint and s.order_id = %(order_id)s::bigint)
 returning tx_hash;
 
+-- name: find_frozen
+-- Why an order is frozen. No row: it is not.
+select frozen_cause from payout
+ where merchant_id = %(merchant_id)s::bigint and order_id = %(order_id)s::bigint and frozen_ms is not null;
+
 -- name: hold_refund
 -- Whether the refund of an order waits for a test.
 insert into sandbox_refund (merchant_id, order_id, is_held)
@@ -95,6 +104,11 @@ delete from sandbox_unconfirmed where at_ms < %(before_ms)s::bigint;
 -- The deposits that wait on a chain: those of a merchant, and all.
 select count(*) filter (where merchant_id = %(merchant_id)s::bigint), count(*), coalesce(max(deposit_no), 0)
   from sandbox_unconfirmed where chain = %(chain)s::text;
+
+-- name: list_waiting
+-- The deposits of a merchant that wait on any chain, oldest first. There are few.
+select chain, tx_hash, amount_units, at_ms, is_gone from sandbox_unconfirmed
+ where merchant_id = %(merchant_id)s::bigint order by at_ms, chain, deposit_no;
 
 -- name: insert_unconfirmed
 -- A deposit in a block of its own above all others.

@@ -73,6 +73,11 @@ async def set_mark(connection: Connection, merchant_id: int, name: str) -> None:
     await _count_up(connection, merchant_id, f"mark {name}", 0)
 
 
+async def has_mark(connection: Connection, merchant_id: int, name: str) -> bool:
+    """Whether a mark is there."""
+    return bool(await run(connection, "find_mark", merchant_id=merchant_id, name=f"mark {name}"))
+
+
 async def take_mark(connection: Connection, merchant_id: int, name: str) -> bool:
     """Take a mark away. False if there is none."""
     return bool(await run(connection, "take_mark", merchant_id=merchant_id, name=f"mark {name}"))

@@ -133,7 +133,7 @@ class Screener:
         Raises Overtaken, psycopg.Error.
         """
         known = await store.find(home, facts)
-        if known is None and not self.has_sources:
+        if known is None and not self.has_sources and facts.address not in self._played:
             return Cleared()
         known = await asking.begin(home, facts, self._clock())
         try:

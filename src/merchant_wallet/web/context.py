@@ -23,6 +23,7 @@ from merchant_wallet.observability.logs import AccessLog, RequestIds
 from merchant_wallet.web.cells import CellPools, PageCells
 from merchant_wallet.web.client import Client, read_client
 from merchant_wallet.web.connections import Connections
+from merchant_wallet.web.plays import Plays
 from merchant_wallet.web.rate_limiter import PageRateLimiter
 from merchant_wallet.web.responses import Responses
 from merchant_wallet.web.turns import Turns, is_stranger
@@ -32,7 +33,8 @@ from merchant_wallet.web.turns import Turns, is_stranger
 class PageContext:
     """See the module. `public_url` is the pages' address for people. `clock` returns the time in ms.
 
-    `strangers` are the connections for requests of which nobody here knows the person.
+    `strangers` are the connections for requests of which nobody here knows the person. Only a sandbox has
+    `plays`.
     """
 
     settings: Settings
@@ -53,6 +55,7 @@ class PageContext:
     rate_limiter: PageRateLimiter
     chains: tuple[str, ...]
     siblings: Siblings | None = None
+    plays: Plays | None = None
 
     async def submit(self, merchant_id: int, command: Command, request_id: str = "") -> Outcome:
         """Send a command to a book. Returns the outcome, which may be a refusal, when it is committed."""

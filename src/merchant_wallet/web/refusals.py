@@ -41,6 +41,7 @@ FORMS: Final = (
     N_("field names must be 1 to {count} of A-Z, a-z, 0-9 and _"),
     N_("currency must be {currencies}"),
     N_("currency: this merchant has {currency} alone"),
+    N_("screening must be {verdicts}"),
     N_("finality must be {one} or {other}"),
     N_("orderId: the transfer is final, the order is in {status}"),
     N_("txnStatus must be 1, 2, 3, 4 or 6. For {status} use its recipient"),

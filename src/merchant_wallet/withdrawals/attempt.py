@@ -1,7 +1,8 @@
 """One attempt at one order, under the claim of a payer. It takes the order as far as it goes now.
 
 An attempt does this, in this order:
-- It freezes an order that was approved while an approver's word did not count.
+- It freezes an order that was approved while an approver's word did not count. In a sandbox it freezes one
+  that a test asked it to freeze.
 - It has the book take the order up (status 0 to 1).
 - It compares the order with the journal, and freezes one that differs.
 - It lets `Payment` pay the order. That has it screened before anything is signed.
@@ -41,8 +42,18 @@ class Book(Protocol):
         """Submit a command to the book. The outcome is what the database holds."""
 
 
-FindRefundRest = Callable[[Withdrawal, int], Awaitable[int]]
-"""How long the refund of a failed order of a merchant rests, in milliseconds. 0: it is made now."""
+class PlayedPayouts(Protocol):
+    """What tests in a sandbox asked of the payer. A live service has none."""
+
+    async def find_refund_rest(self, merchant_id: int, failed: Withdrawal) -> int:
+        """How long the refund of a failed order rests, in milliseconds. 0: it is made now."""
+
+    async def find_freeze_cause(self, merchant_id: int, order_id: int) -> str | None:
+        """Why an order shall be frozen; None: it shall not."""
+
+    async def note_frozen(self, merchant_id: int, order_id: int) -> None:
+        """The order was frozen as asked."""
+
 
 ScreenOrder = Callable[[AsyncConnection, AsyncConnection, int, Withdrawal], Awaitable[None]]
 """Screens a merchant's order, with home and its cell. Raises as `payment.Screen`."""
@@ -66,10 +77,10 @@ class Attempt:
         hold_refunds: bool,
         max_builds: int,
         clock: Callable[[], int],
-        find_refund_rest: FindRefundRest | None = None,
+        played: PlayedPayouts | None = None,
         screen_order: ScreenOrder | None = None,
     ) -> None:
-        self._find_refund_rest = find_refund_rest
+        self._played = played
         self._screen_order = screen_order
         self._claim = claim
         self._home = home
@@ -88,7 +99,9 @@ class Attempt:
         order = await self._read_order()
         withdrawal: Withdrawal | None = order.withdrawal
         # An order that is frozen before the book takes it up can still be cancelled.
-        if order.withdrawal.status in (PENDING, PROCESSING) and await self._freeze_approved_early():
+        if order.withdrawal.status in (PENDING, PROCESSING) and (
+            await self._freeze_approved_early() or await self._freeze_as_asked()
+        ):
             return DONE
         if order.withdrawal.status == PENDING:
             if not order.merchant_active:
@@ -132,6 +145,17 @@ class Attempt:
         )
         return True
 
+    async def _freeze_as_asked(self) -> bool:
+        if self._played is None:
+            return False
+        key = (self._claim.merchant_id, self._claim.order_id)
+        cause = await self._played.find_freeze_cause(*key)
+        if cause is None:
+            return False
+        await self._freeze(cause)
+        await self._played.note_frozen(*key)
+        return True
+
     async def _pay(self, order: PayableOrder, withdrawal: Withdrawal) -> Waits:
         payout = plan_payout(withdrawal)
         chain = payout.transfer.chain
@@ -166,8 +190,8 @@ class Attempt:
     async def _refund(self, failed: Withdrawal) -> Waits:
         if self._hold_refunds:
             return DONE
-        if self._find_refund_rest is not None:
-            rest_ms = await self._find_refund_rest(failed, self._claim.merchant_id)
+        if self._played is not None:
+            rest_ms = await self._played.find_refund_rest(self._claim.merchant_id, failed)
             if rest_ms:
                 return Waits(rest_ms)
         if await self._step(Refund(self._claim.order_id), FAILED) is not None:

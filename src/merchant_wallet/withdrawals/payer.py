@@ -37,7 +37,7 @@ from merchant_wallet.base.workers import (
 from merchant_wallet.chains.protocol import Chain, ChainAway, ChainDisagrees, Obstacle
 from merchant_wallet.chains.transport import NodeFailed, NodeRefused
 from merchant_wallet.withdrawals import payouts
-from merchant_wallet.withdrawals.attempt import Attempt, Book, FindRefundRest, ScreenOrder
+from merchant_wallet.withdrawals.attempt import Attempt, Book, PlayedPayouts, ScreenOrder
 from merchant_wallet.withdrawals.chain_timeout import ChainWithTimeout
 from merchant_wallet.withdrawals.hot_wallet import HotWallet
 from merchant_wallet.withdrawals.hot_wallet_store import WalletMoved
@@ -78,7 +78,7 @@ class Payer:
 
     `connect` connects to home, `connect_cell` to the cell; without it the cell is home's own.
     `chains` has one `Chain` per chain name. With `hold_refunds` a failed order keeps its hold. An order whose
-    transfers expire is signed again until it has `max_builds` transfers. `find_refund_rest` is the sandbox's.
+    transfers expire is signed again until it has `max_builds` transfers. `played` is the sandbox's.
     `screen_order` screens an order before anything is signed. `may_take_wallets` as in HotWallet.
     Set `wake` to make it look at the queue at once.
     """
@@ -98,7 +98,7 @@ class Payer:
         clock: Callable[[], int] = now_ms,
         name: str | None = None,
         tracing: Tracing | None = None,
-        find_refund_rest: FindRefundRest | None = None,
+        played: PlayedPayouts | None = None,
         screen_order: ScreenOrder | None = None,
         may_take_wallets: bool = True,
     ) -> None:
@@ -121,7 +121,7 @@ class Payer:
             hold_refunds=hold_refunds,
             max_builds=max_builds,
             clock=clock,
-            find_refund_rest=find_refund_rest,
+            played=played,
             screen_order=screen_order,
         )
         self._tracing = tracing

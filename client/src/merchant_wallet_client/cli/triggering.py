@@ -34,8 +34,10 @@ ACTIONS: Final = (
     "deposit",
     "confirm",
     "reorganise",
+    "release",
     "advance",
     "fail",
+    "freeze",
     "resendCallback",
     "acceptCallback",
 )
@@ -86,6 +88,11 @@ def _reorganise(call: Call, fields: Fields) -> None:
     call("/sandbox/reorganise", {"txHash": made["txHash"]})
 
 
+def _freeze(call: Call, fields: Fields) -> None:
+    made = _create_order(call, fields, WAITING)
+    call("/sandbox/freeze", {"orderId": made["orderId"]})
+
+
 SCENARIOS: Final[dict[str, tuple[str, Callable[[Call, Fields], Any]]]] = {
     "order.paid": ("an order that is paid", lambda call, fields: _make_order(call, fields, "2")),
     "order.failed": ("an order whose transfer fails", lambda call, fields: _make_order(call, fields, "3")),
@@ -95,6 +102,7 @@ SCENARIOS: Final[dict[str, tuple[str, Callable[[Call, Fields], Any]]]] = {
         lambda call, fields: _create_order(call, fields, EXPIRING),
     ),
     "order.refunded": ("one that fails and is refunded", lambda call, fields: _make_order(call, fields, "6")),
+    "order.frozen": ("one that rests until it is resumed", _freeze),
     "deposit.credited": (
         "a deposit that is credited",
         lambda call, fields: _make_deposit(call, fields, "auto"),
@@ -104,6 +112,10 @@ SCENARIOS: Final[dict[str, tuple[str, Callable[[Call, Fields], Any]]]] = {
         lambda call, fields: _make_deposit(call, fields, "manual"),
     ),
     "deposit.reorganised": ("one whose block leaves the chain", _reorganise),
+    "deposit.held": (
+        "one that screening holds",
+        lambda call, fields: _make_deposit(call, {"screening": "hold", **fields}, "auto"),
+    ),
 }
 """Each with the callbacks that follow from it. Fields that are typed replace the scenario's own."""
 
@@ -117,9 +129,9 @@ def trigger(
 ) -> None:
     """Let something happen in the sandbox. A live service has no such thing.
 
-    Scenarios: order.paid, order.failed, order.cancelled, order.expired, order.refunded, deposit.credited,
-    deposit.pending, deposit.reorganised. Control actions: fund, deposit, confirm, reorganise, advance, fail,
-    resendCallback, acceptCallback.
+    Scenarios: order.paid, order.failed, order.cancelled, order.expired, order.refunded, order.frozen,
+    deposit.credited, deposit.pending, deposit.reorganised, deposit.held. Control actions: fund, deposit,
+    confirm, reorganise, release, advance, fail, freeze, resendCallback, acceptCallback.
 
     \b
     Examples:

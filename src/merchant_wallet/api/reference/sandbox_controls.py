@@ -41,11 +41,15 @@ _SIGN: Final = Field("sign", STRING, at_most=32, pattern=SIGN)
 _HASH: Final = (Field("txHash", STRING, "of a deposit with `finality` = `manual`", 66, PLAIN_TEXT),)
 _ORDER: Final = Field("orderId", LONG, "the order, as `createMerchantWithdrawOrder` answered it", 20, WHOLE)
 _EVENT: Final = (Field("event", STRING, "the `eventId` of a callback", 64, PLAIN_TEXT),)
-_DEPOSITED: Final = (
+_RECEIVED: Final = (
     Field("txHash", STRING, pattern=TX_HASH),
     Field("chainType", STRING, values=(CHAIN,)),
     Field("address", STRING, pattern=ADDRESS),
     Field("amount", DECIMAL),
+)
+_RELEASED: Final = (*_RECEIVED, _SIGN)
+_DEPOSITED: Final = (
+    *_RECEIVED,
     Field("finalTime", LONG, "when it is final; `null` while that is not known", is_nullable=True),
     _SIGN,
 )
@@ -117,6 +121,14 @@ CONTROLS: Final = (
                 "",
                 ("auto", "manual"),
             ),
+            _optional(
+                "screening",
+                "`pass` (default); `hold`, `refuse`: screening holds or refuses it, and it is not credited"
+                " until `release`",
+                20,
+                "",
+                ("pass", "hold", "refuse"),
+            ),
         ),
         _DEPOSITED,
         AMOUNT_OUT_OF_RANGE,
@@ -140,6 +152,13 @@ CONTROLS: Final = (
         ORDER_NOT_FOUND,
     ),
     _control(
+        "release",
+        "screening lets the deposit pass, and it is credited. Operators do the same in the console",
+        (Field("txHash", STRING, "of a deposit that screening holds or refuses", 66, PLAIN_TEXT),),
+        _RELEASED,
+        ORDER_NOT_FOUND,
+    ),
+    _control(
         "advance",
         "the order comes to this status: it is approved, its transfer is final now, or its refund is made. In"
         " 3 it stays until the next `advance`. Answers as `queryOrder`, when it is done",
@@ -159,6 +178,14 @@ CONTROLS: Final = (
     _control(
         "fail",
         "the order's transfer fails for good: 3, and then 6. Answers as `queryOrder`, when the money is back",
+        (_ORDER,),
+        _QUERIED,
+        ORDER_NOT_FOUND,
+    ),
+    _control(
+        "freeze",
+        "the payer freezes the order: it stays in its status, without a callback, until an operator resumes"
+        " it in the console, or until `advance` or `fail`. Answers as `queryOrder`, when it is frozen",
         (_ORDER,),
         _QUERIED,
         ORDER_NOT_FOUND,
@@ -192,8 +219,10 @@ EXAMPLES: Final[dict[str, dict[str, str | int]]] = {
     "deposit": {"chainType": "ERC20", "extUserId": "alice", "amount": "25", "finality": "manual"},
     "confirm": {"txHash": "0x" + "ab" * 32},
     "reorganise": {"txHash": "0x" + "ab" * 32},
+    "release": {"txHash": "0x" + "ab" * 32},
     "advance": {"orderId": 8_589_934_599, "txnStatus": "2"},
     "fail": {"orderId": 8_589_934_599},
+    "freeze": {"orderId": 8_589_934_599},
     "resendCallback": {"event": "evt_8589934599_2"},
     "acceptCallback": {"event": "evt_8589934599_2"},
     LISTEN: {"after": "evt_8589934599_2"},

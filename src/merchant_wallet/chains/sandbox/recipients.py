@@ -42,7 +42,9 @@ def _make_address(status: int) -> bytes:
 
 
 SCREENED_HOLD, SCREENED_REFUSE = (bytes.fromhex(f"{number:040x}") for number in (0x5C4EE1, 0x5C4EE6))
-"""Their transfers are usual. Screening in the sandbox holds or refuses orders to them."""
+"""Their transfers are usual. Screening in the sandbox holds or refuses orders to them, and deposits from
+them.
+"""
 WAITING, PROCESSING, SETTLED, FAILED_HELD, CANCELLED, EXPIRED, REFUNDED = map(_make_address, range(7))
 
 RECIPIENTS: Final = (

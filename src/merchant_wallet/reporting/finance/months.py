@@ -167,6 +167,12 @@ async def list_months(home: Connection, *, before: str = AFTER_ALL, limit: int =
     return [MonthReport(**row) for row in rows]
 
 
+async def find_open(home: Connection) -> str | None:
+    """The first prepared month that nobody has accepted yet."""
+    rows = await fetch(home, QUERIES["find_open"].text, {})
+    return rows[0]["month"] if rows else None
+
+
 async def list_superseded(home: Connection, month: str) -> list[MonthReport]:
     """The versions of a month that another one has replaced, newest first."""
     rows = await fetch(home, QUERIES["list_superseded"].text, {"month": month})

@@ -71,6 +71,10 @@ select merchant_id, figures from month_book
 -- A month before one that nobody has accepted.
 select month from month_report where month < %(month)s::text and accepted_ms is null order by month limit 1;
 
+-- name: find_open
+-- The first month that nobody has accepted.
+select month from month_report where accepted_ms is null order by month limit 1;
+
 -- name: find_earlier_unsigned
 -- A month before one that is not signed, or gets another version.
 select month from month_report

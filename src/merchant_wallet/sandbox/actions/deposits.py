@@ -5,6 +5,7 @@ Rules:
 - An automatic deposit is final after the sandbox's confirmation time. A manual one waits in an unconfirmed
   block until a test confirms it. Only such a block can leave the chain.
 - Few manual deposits wait at a time, because the watchers read their blocks at each change.
+- What screening says of a deposit follows from its sender, as it does of an order from its recipient.
 """
 
 import secrets
@@ -28,6 +29,7 @@ from merchant_wallet.book.commands import ReadSubUser
 from merchant_wallet.book.outcomes import SubUserFound
 from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.chains.sandbox.reader import compute_tx_hash, compute_unconfirmed_hash
+from merchant_wallet.chains.sandbox.recipients import SCREENED_HOLD, SCREENED_REFUSE
 from merchant_wallet.deposits.sandbox_deposits import add_deposit
 from merchant_wallet.sandbox import store
 from merchant_wallet.sandbox.actions.funds import require_test_amount
@@ -35,6 +37,8 @@ from merchant_wallet.sandbox.context import Call
 from merchant_wallet.sandbox.control import Action
 
 SENDER: Final = bytes.fromhex("00000000000000000000000000000000005a4d0e")
+SENDERS: Final = {"pass": SENDER, "hold": SCREENED_HOLD, "refuse": SCREENED_REFUSE}
+"""By what screening says of a deposit from it."""
 AUTO: Final = "auto"
 MANUAL: Final = "manual"
 MAX_OF_MERCHANT: Final = 10
@@ -51,12 +55,11 @@ class Deposit(NamedTuple):
     ext_user_id: str | None
     amount_units: int
     is_manual: bool
+    sender: bytes
 
 
 def _read(fields: Fields, context: OperationContext) -> Deposit:
-    chain = require(fields, "chainType", 20)
-    if chain not in context.chains:
-        refuse(CHAIN_UNSUPPORTED, f"chainType must be {' or '.join(context.chains)}")
+    chain = require_chain(fields, context)
     text, ext_user_id = optional(fields, "address", 64), optional(fields, "extUserId", 20)
     if text is not None and ext_user_id is not None:
         refuse(FIELD_INVALID, "address, extUserId: send one of them")
@@ -65,7 +68,18 @@ def _read(fields: Fields, context: OperationContext) -> Deposit:
     finality = optional(fields, "finality", 20) or AUTO
     if finality not in (AUTO, MANUAL):
         refuse(FIELD_INVALID, f"finality must be {AUTO} or {MANUAL}")
-    return Deposit(chain, address, ext_user_id, amount_units, finality == MANUAL)
+    screening = optional(fields, "screening", 20) or "pass"
+    if screening not in SENDERS:
+        refuse(FIELD_INVALID, f"screening must be {', '.join(SENDERS)}")
+    return Deposit(chain, address, ext_user_id, amount_units, finality == MANUAL, SENDERS[screening])
+
+
+def require_chain(fields: Fields, context: OperationContext) -> str:
+    """The `chainType` of a request. Refused 40004."""
+    chain = require(fields, "chainType", 20)
+    if chain not in context.chains:
+        refuse(CHAIN_UNSUPPORTED, f"chainType must be {' or '.join(context.chains)}")
+    return chain
 
 
 def _parse_address(chain: str, text: str) -> bytes:
@@ -100,7 +114,9 @@ async def _deposit(call: Call, asked: Deposit) -> list[DataItem]:
         if asked.is_manual:
             tx_hash = await _add_unconfirmed(call, asked, recipient, at_ms)
         else:
-            added = await add_deposit(call.home, asked.chain, SENDER, recipient, asked.amount_units, at_ms)
+            added = await add_deposit(
+                call.home, asked.chain, asked.sender, recipient, asked.amount_units, at_ms
+            )
             tx_hash = compute_tx_hash(asked.chain, added.block_number)
             final_ms = added.at_ms + call.context.confirm_ms
         told = {"txHash": tx_hash, "amount": format_units(asked.amount_units)}
@@ -127,7 +143,7 @@ async def _add_unconfirmed(call: Call, asked: Deposit, recipient: bytes, at_ms: 
         deposit_no=last_no + 1,
         merchant_id=merchant_id,
         tx_hash=tx_hash,
-        sender=SENDER,
+        sender=asked.sender,
         recipient=recipient,
         amount_units=asked.amount_units,
         at_ms=at_ms,
@@ -135,7 +151,8 @@ async def _add_unconfirmed(call: Call, asked: Deposit, recipient: bytes, at_ms: 
     return tx_hash
 
 
-def _read_hash(fields: Fields, context: OperationContext) -> str:
+def read_hash(fields: Fields, context: OperationContext) -> str:
+    """The `txHash` of a request."""
     return require(fields, "txHash", TX_HASH_LENGTH)
 
 
@@ -206,15 +223,20 @@ DEPOSIT: Final = Action(
         ("extUserId", "the sub-user, see `address`"),
         ("amount", "more than 0, at most 1000000 and 6 decimals; a small one is dust"),
         ("finality", "`auto` (default): final by itself; `manual`: when you call `confirm`"),
+        (
+            "screening",
+            "`pass` (default); `hold`, `refuse`: screening holds or refuses it, and it is not credited until"
+            " `release`",
+        ),
     ),
     "USDT arrives at a deposit address. Answers `txHash`, and `finalTime` if it is known",
 )
 CONFIRM: Final = Action(
-    "confirm", _read_hash, _confirm, _HASH, "the deposit's block becomes final, and it is credited"
+    "confirm", read_hash, _confirm, _HASH, "the deposit's block becomes final, and it is credited"
 )
 REORGANISE: Final = Action(
     "reorganise",
-    _read_hash,
+    read_hash,
     _reorganise,
     _HASH,
     "the deposit's block leaves the chain; `confirm` brings the deposit back in another block",

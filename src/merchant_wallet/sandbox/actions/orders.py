@@ -1,21 +1,21 @@
-"""`advance` and `fail`: withdrawal orders go on when a test says so.
+"""`advance`, `fail` and `freeze`: withdrawal orders go on, or stand still, when a test says so.
 
 Rules:
 - The book, the payer and the chain do what they always do. An action approves, cancels, or tells the chain
   how and when a transfer ends. Then it waits until the order has the status.
 - An order that can't come to the status is refused, and nothing is changed.
+- The payer freezes an order as it freezes any. `advance` and `fail` first thaw what a test has frozen.
 """
 
-import asyncio
 from collections.abc import Mapping
-from typing import Final, NamedTuple, NoReturn
+from typing import Final, NamedTuple
 
 from merchant_wallet.api.operation import OperationContext
 from merchant_wallet.api.operations.withdrawals import QUERY
 from merchant_wallet.api.wire import DataItem, Fields, optional, require_long
-from merchant_wallet.approvals.changes import ChangeRefused
-from merchant_wallet.base.codes import FIELD_INVALID, LIMIT_EXCEEDED, UNAVAILABLE, refuse
+from merchant_wallet.base.codes import FIELD_INVALID, LIMIT_EXCEEDED, refuse
 from merchant_wallet.base.ids import MAX_ID
+from merchant_wallet.book import frozen_orders
 from merchant_wallet.book.commands import Approve, Cancel, ReadWithdrawal
 from merchant_wallet.book.outcomes import Withdrawal
 from merchant_wallet.book.rules.approvals import needs_two
@@ -30,14 +30,14 @@ from merchant_wallet.book.rules.withdrawals import (
 )
 from merchant_wallet.chains.sandbox import recipients
 from merchant_wallet.sandbox import store
+from merchant_wallet.sandbox.actions.screening import decide
+from merchant_wallet.sandbox.actions.waiting import looks
 from merchant_wallet.sandbox.context import Call
 from merchant_wallet.sandbox.control import Action
-from merchant_wallet.screening import decisions
+from merchant_wallet.sandbox.payouts import FREEZE_CAUSE, name_freeze
 from merchant_wallet.screening import store as screenings
-from merchant_wallet.screening.screening_states import Event, State
-
-WAIT_S: Final = 10.0
-LOOK_S: Final = 0.05
+from merchant_wallet.screening.screening_states import State
+from merchant_wallet.withdrawals import acts
 
 NEXT: Final[Mapping[int, int]] = {PENDING: PROCESSING, PROCESSING: PAID, FAILED: REFUNDED}
 REACHABLE: Final[Mapping[int, frozenset[int]]] = {
@@ -84,6 +84,7 @@ async def _advance(call: Call, asked: Advance) -> list[DataItem]:
     if status is None or status not in REACHABLE.get(order.status, ()):
         wanted = "further" if status is None else f"to {status}"
         refuse(LIMIT_EXCEEDED, f"orderId: an order in status {order.status} can't be taken {wanted}")
+    await _thaw(call, order)
     if status == CANCELLED:
         await call.change_book(Cancel(order.order_id, call.actor), "sandbox.cancel", _name(order))
     else:
@@ -119,7 +120,7 @@ async def _end_transfer(call: Call, order: Withdrawal, status: int) -> None:
     await _hold_refund(call, order, is_held=status == FAILED)
     verdict = recipients.PAID if status == PAID else recipients.FAILED
     values = {"merchant_id": call.merchant_id, "order_id": order.order_id, "verdict": verdict}
-    for _ in range(round(WAIT_S / LOOK_S)):
+    async for _ in looks(call.context):
         async with call.home.transaction():
             ended = await store.run(call.home, "end_transfer", **values, now_ms=call.context.clock())
             if ended:
@@ -132,24 +133,50 @@ async def _end_transfer(call: Call, order: Withdrawal, status: int) -> None:
             if present.status != PAID or status == PAID:
                 return
             refuse(LIMIT_EXCEEDED, f"orderId: the transfer is final, the order is in {present.status}")
-        await _rest(call)
-    _refuse_late()
 
 
 async def _decide_screening(call: Call, order: Withdrawal, *, is_released: bool) -> None:
-    """Release or refuse what screening holds, as people would. A worker carries it on."""
-    async with call.home.transaction():
-        found = await screenings.find_order(call.home, call.merchant_id, order.order_id)
-        if found is None or found.state is not State.HELD:
-            return
-        event = Event.RELEASED if is_released else Event.REJECTED
-        try:
-            decided = await decisions.decide(call.home, found, event, call.actor, call.context.clock())
-        except ChangeRefused:
-            # Somebody has decided meanwhile.
-            return
-        told = {"state": decided.state.value}
-        await call.record("sandbox.screening", decisions.format_subject(found.screening_no), after=told)
+    found = await screenings.find_order(call.home, call.merchant_id, order.order_id)
+    if found is not None and found.state is State.HELD:
+        await decide(call, found, is_released=is_released)
+
+
+def _read_freeze(fields: Fields, context: OperationContext) -> int:
+    return _read_order_id(fields)
+
+
+async def _freeze(call: Call, order_id: int) -> list[DataItem]:
+    order = await _read_order(call, order_id)
+    mark = name_freeze(order_id)
+    if order.status in (PENDING, PROCESSING) and not await _find_frozen(call, order):
+        async with call.home.transaction():
+            await store.set_mark(call.home, call.merchant_id, mark)
+            await call.record("sandbox.freeze", _name(order))
+        if order.status == PENDING:
+            await _approve(call, order)
+    async for _ in looks(call.context):
+        order = await _read_order(call, order_id)
+        if await _find_frozen(call, order):
+            break
+        if order.status not in (PENDING, PROCESSING):
+            await store.take_mark(call.home, call.merchant_id, mark)
+            refuse(LIMIT_EXCEEDED, f"orderId: an order in status {order.status} can't be frozen")
+    return _answer(call, order)
+
+
+async def _find_frozen(call: Call, order: Withdrawal) -> str | None:
+    """Why an order is frozen; None: it is not."""
+    values = {"merchant_id": call.merchant_id, "order_id": order.order_id}
+    found = await store.run(call.home, "find_frozen", **values)
+    return found[0][0] if found else None
+
+
+async def _thaw(call: Call, order: Withdrawal) -> None:
+    """Thaw what a test has frozen, as an operator would. What was frozen for a reason stays frozen."""
+    await store.take_mark(call.home, call.merchant_id, name_freeze(order.order_id))
+    if await _find_frozen(call, order) == FREEZE_CAUSE:
+        await acts.thaw_order(call.home, call.author, call.merchant_id, order.order_id)
+        await frozen_orders.thaw(call.cell, call.merchant_id, order.order_id)
 
 
 async def _hold_refund(call: Call, order: Withdrawal, *, is_held: bool) -> None:
@@ -161,24 +188,11 @@ async def _hold_refund(call: Call, order: Withdrawal, *, is_held: bool) -> None:
 
 async def _wait(call: Call, order: Withdrawal, statuses: frozenset[int]) -> Withdrawal:
     """Wait until an order has one of these statuses. Refused 50300 if that takes too long."""
-    for _ in range(round(WAIT_S / LOOK_S)):
+    async for _ in looks(call.context):
         order = await _read_order(call, order.order_id)
         if order.status in statuses:
-            return order
-        await _rest(call)
-    _refuse_late()
-
-
-async def _rest(call: Call) -> None:
-    """Wait before the next look. Refused 50300 when the process stops."""
-    if call.context.is_ending():
-        refuse(UNAVAILABLE, "this process stops; ask again", retry_after_s=1)
-    await asyncio.sleep(LOOK_S)
-
-
-def _refuse_late() -> NoReturn:
-    msg = f"the workers have not done it within {WAIT_S:g} s; if they run, ask again"
-    refuse(UNAVAILABLE, msg, retry_after_s=1)
+            break
+    return order
 
 
 async def _read_order(call: Call, order_id: int) -> Withdrawal:
@@ -220,4 +234,12 @@ FAIL: Final = Action(
     _advance,
     (_ORDER,),
     "the order's transfer fails for good: 3, and then 6. Answers as `queryOrder`, when the money is back",
+)
+FREEZE: Final = Action(
+    "freeze",
+    _read_freeze,
+    _freeze,
+    (_ORDER,),
+    "the payer freezes the order: it stays in its status, without a callback, until an operator resumes it in"
+    " the console, or until `advance` or `fail`. Answers as `queryOrder`, when it is frozen",
 )
