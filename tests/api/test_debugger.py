@@ -14,9 +14,9 @@ from merchant_wallet.api.debugger import (
     Diagnosis,
     Difference,
     compare,
-    describe_character,
     diagnose,
 )
+from merchant_wallet.base.invisible_text import describe_character
 from merchant_wallet.base.signing import HMAC, MD5, Method, build_string_to_sign
 
 PATH = "/merchant/getMerchantBalance"
@@ -314,7 +314,7 @@ def test_a_difference_is_where_the_texts_part(ours: str, other: str) -> None:
     [
         ("\r", "U+000D carriage return"),
         (" ", "U+0020 space"),
-        ("\ufeff", "U+FEFF zero width no-break space"),
+        ("\ufeff", "U+FEFF byte order mark"),
         ("\x01", "U+0001 unnamed"),
         ("=", "U+003D ="),
         ("", "the end of the text"),

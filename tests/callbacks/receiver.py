@@ -129,6 +129,15 @@ async def _read(reader: asyncio.StreamReader) -> Received:
 async def open_receiver(tls: ssl.SSLContext | None = None) -> AsyncIterator[Receiver]:
     """A receiver that listens until the block ends. Connections that are open then are cut."""
     receiver = Receiver()
+    async with listen(receiver.handle, tls) as receiver.port:
+        yield receiver
+
+
+@asynccontextmanager
+async def listen(
+    handle: Callable[[asyncio.StreamReader, Writer], Awaitable[None]], tls: ssl.SSLContext | None = None
+) -> AsyncIterator[int]:
+    """The port of a server that listens until the block ends. Connections that are open then are cut."""
     tasks: set[asyncio.Task[None]] = set()
 
     async def serve(reader: asyncio.StreamReader, writer: Writer) -> None:
@@ -136,16 +145,15 @@ async def open_receiver(tls: ssl.SSLContext | None = None) -> AsyncIterator[Rece
         assert task is not None
         tasks.add(task)
         try:
-            await receiver.handle(reader, writer)
+            await handle(reader, writer)
         except asyncio.CancelledError:
             return  # The test is over.
         finally:
             tasks.discard(task)
 
     server = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=tls)
-    receiver.port = server.sockets[0].getsockname()[1]
     try:
-        yield receiver
+        yield server.sockets[0].getsockname()[1]
     finally:
         server.close()
         for task in list(tasks):

@@ -16,6 +16,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from tests.callbacks.conftest import make_client
 from tests.callbacks.receiver import Behaviour, Receiver, answer, hang, open_receiver, raw
 
+from merchant_wallet.base.outbound import Outbound
 from merchant_wallet.callbacks.answers import Answer
 from merchant_wallet.callbacks.client import MAX_BYTES, CallbackClient
 from merchant_wallet.callbacks.payloads import Payload
@@ -146,9 +147,7 @@ def test_nobody_listening_is_an_error() -> None:
 def test_a_forbidden_address_is_never_connected_to() -> None:
     async def scenario() -> tuple[Answer, Receiver]:
         async with open_receiver() as receiver:
-            sender = CallbackClient(
-                TargetPolicy(_names("127.0.0.1"), http_allowed=True), ssl.create_default_context()
-            )
+            sender = CallbackClient(TargetPolicy(_names("127.0.0.1"), http_allowed=True))
             return await sender.send(receiver.url(), PAYLOAD), receiver
 
     got, receiver = asyncio.run(scenario())
@@ -170,7 +169,7 @@ def test_a_name_that_changes_its_mind_after_it_was_judged_changes_nothing() -> N
     async def scenario() -> tuple[list[Answer], Receiver]:
         async with open_receiver() as receiver:
             policy = TargetPolicy(_names("127.0.0.1", "10.0.0.1"), LOOPBACK, http_allowed=True)
-            sender = CallbackClient(policy, ssl.create_default_context())
+            sender = CallbackClient(policy)
             return [await sender.send(receiver.url(), PAYLOAD) for _ in range(2)], receiver
 
     (first, second), receiver = asyncio.run(scenario())
@@ -185,9 +184,7 @@ def test_another_of_the_hosts_addresses_is_tried_when_one_takes_no_connection() 
 
     async def scenario() -> Answer:
         async with open_receiver() as receiver:
-            sender = CallbackClient(
-                TargetPolicy(resolve, LOOPBACK, http_allowed=True), ssl.create_default_context()
-            )
+            sender = CallbackClient(TargetPolicy(resolve, LOOPBACK, http_allowed=True))
             return await sender.send(receiver.url(), PAYLOAD)
 
     got = asyncio.run(scenario())
@@ -230,8 +227,7 @@ def send_secretly(path: Path, host: str, authority: Path | None) -> tuple[Answer
         tls.load_cert_chain(path)
         tls.sni_callback = lambda _, name, __: asked.append(name)
         async with open_receiver(tls) as receiver:
-            trust = ssl.create_default_context(cafile=authority)
-            sender = CallbackClient(TargetPolicy(_names("127.0.0.1"), LOOPBACK), trust)
+            sender = CallbackClient(TargetPolicy(_names("127.0.0.1"), LOOPBACK), Outbound(authority))
             got = await sender.send(f"https://{host}:{receiver.port}/n", PAYLOAD)
             return got, asked, len(receiver.received)
 

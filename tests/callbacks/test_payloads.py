@@ -9,7 +9,8 @@ import msgspec
 from tests.rows import each_row
 
 from merchant_wallet.base.webhooks import sign_webhook
-from merchant_wallet.callbacks.payloads import WithdrawalEvent, build_payload, is_accepted
+from merchant_wallet.callbacks.answers import is_accepted
+from merchant_wallet.callbacks.payloads import WithdrawalEvent, build_payload
 from merchant_wallet.merchants.records import Merchant
 
 NOW_MS = 1_763_712_000_999

@@ -247,7 +247,7 @@ def test_names_that_no_back_up_has_are_left_out_and_said(tmp_path: Path) -> None
     assert [line.rpartition(": ")[2] for line in told.stderr.splitlines()] == [
         "notes",
         r"7/base/\udcff",
-        "7/wal/�[2J",
+        "7/wal/<U+001B>[2J",
     ]
 
 

@@ -85,9 +85,9 @@ def test_each_attempt_shows_status_time_and_the_first_bytes_as_text(careful: Sho
     [
         (b"", ""),
         (b" ok\r\n\r\n fine ", "ok fine"),
-        (b"a\x00b\x07c", "a\ufffdb\ufffdc"),
+        (b"a\x00b\x07c", "a<U+0000>b<U+0007>c"),
         (b"\xff\xfe", "\ufffd\ufffd"),
-        ("\u202eright to left".encode(), "\ufffdright to left"),
+        ("\u202eright to left".encode(), "<U+202E>right to left"),
         (b"x" * 500, "x" * 200 + "\u2026"),
     ],
 )

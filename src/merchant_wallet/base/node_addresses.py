@@ -14,6 +14,8 @@ from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 from urllib.parse import SplitResult, unquote, urlsplit
 
+from merchant_wallet.base.outbound import PLAIN, Outbound
+
 SOLIDITY: Final = "solidity="
 SOLID_PATH: Final = "/walletsolidity/"
 _HEADER: Final = re.compile(
@@ -61,14 +63,15 @@ class HostLimits(NamedTuple):
 
 
 class NodeAddress(NamedTuple):
-    """One node: its URL, the URL of its final blocks if that is another one, the headers that it gets, and
-    its limits.
+    """One node: its URL, the URL of its final blocks if that is another one, the headers that it gets, its
+    limits, and how it is reached.
     """
 
     url: str
     solid_url: str | None = None
     headers: tuple[NodeHeader, ...] = ()
     limits: CallLimits = UNLIMITED
+    outbound: Outbound = PLAIN
 
     def __repr__(self) -> str:
         """Only the name: the rest may contain a key."""

@@ -12,6 +12,14 @@ from typing import Any, Final
 from merchant_wallet.base.chain_settings import ChainSettings, list_chain_settings, make_chain_settings
 from merchant_wallet.base.chains import CODES, DEFAULT_CODES
 from merchant_wallet.base.money import format_rate, format_units, parse_units
+from merchant_wallet.base.outbound import (
+    Exemption,
+    Outbound,
+    Proxies,
+    read_no_proxy,
+    read_proxies,
+    show_no_proxy,
+)
 from merchant_wallet.base.setting_types import (
     LOOPBACK,
     Network,
@@ -159,6 +167,33 @@ class Settings:
         read_networks,
         "networks such as 10.0.0.0/8, separated by commas",
         "Private networks that callbacks may be sent to. In the sandbox loopback is allowed too.",
+    )
+    ca_file: Path | None = _setting(  # noqa: RUF009 - the call makes a dataclass field.
+        None,
+        read_path,
+        "a file in PEM",
+        "Certificates that are trusted besides those of the system, for all connections to others.",
+    )
+    proxies: Proxies = _setting(  # noqa: RUF009 - the call makes a dataclass field.
+        (),
+        read_proxies,
+        "destination=URL, separated by spaces; a destination is callbacks, nodes, screening, backups or all; "
+        "a URL begins with http:// or https://, or is direct",
+        "The HTTP proxies that connections go through. Without it, they are direct.",
+        secret=True,
+    )
+    no_proxy: tuple[Exemption, ...] = _setting(
+        (),
+        read_no_proxy,
+        "host names and networks, separated by commas",
+        "What is reached without a proxy: these hosts, all names below them, and these networks.",
+        show=show_no_proxy,
+    )
+    proxy_names: bool = _setting(
+        False,
+        read_flag,
+        "true or false",
+        "Give the proxy of callbacks host names, which it looks up again, and not addresses.",
     )
     approval_deadline_s: int = _setting(
         86400,
@@ -503,6 +538,11 @@ class Settings:
     )
 
     chains: Mapping[str, ChainSettings] = field(default_factory=lambda: make_chain_settings({}))
+
+    @property
+    def outbound(self) -> Outbound:
+        """Whom connections to others trust, and the proxies that they go through."""
+        return Outbound(self.ca_file, self.proxies, self.no_proxy)
 
     @property
     def open_chains(self) -> tuple[str, ...]:

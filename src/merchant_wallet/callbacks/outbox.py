@@ -92,8 +92,8 @@ async def read_events(connection: AsyncConnection, claims: Sequence[Claim]) -> d
 
 
 async def record_success(connection: AsyncConnection, claim: Claim, answer: Answer, now_ms: int) -> None:
-    """Record a successful delivery. The first one is the order's notifyTime."""
-    values = {**_attempt(claim, answer), "error": None, "now_ms": now_ms}
+    """Record a successful delivery, and as its error what was odd. The first is the order's notifyTime."""
+    values = {**_attempt(claim, answer), "now_ms": now_ms}
     await _run_together(connection, values, "record_success", "note_order", "record_answer")
 
 
@@ -104,7 +104,7 @@ async def record_failure(
 
     False if a later attempt or an operator has moved it. Then only the attempt is recorded.
     """
-    values = {**_attempt(claim, answer), "error": answer.error, "next_ms": next_ms}
+    values = {**_attempt(claim, answer), "next_ms": next_ms}
     moved, _ = await _run_together(connection, values, "record_failure", "record_answer")
     return moved.rowcount == 1
 
@@ -169,6 +169,7 @@ def _attempt(claim: Claim, answer: Answer) -> dict[str, object]:
         "address": answer.address,
         "http_status": answer.http_status,
         "answer": answer.body[:_MAX_KEPT_BYTES],
+        "error": answer.error,
         "latency_ms": answer.latency_ms,
     }
 

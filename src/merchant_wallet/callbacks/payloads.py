@@ -23,8 +23,6 @@ from merchant_wallet.base.webhooks import ID, SIGNATURE, TIMESTAMP, sign_webhook
 from merchant_wallet.merchants.records import Merchant
 
 DEPOSIT: Final = "deposit"
-SUCCESS: Final = b"success"
-SUCCESS_STATUS: Final = 200
 
 Value = str | int | None
 Header = tuple[bytes, bytes]
@@ -138,13 +136,7 @@ def add_traceparent(payload: Payload, traceparent: str) -> Payload:
 def _headers(secret: str, event_id: str, at_s: int, body: bytes) -> tuple[Header, ...]:
     return (
         (b"Content-Type", b"application/json; charset=utf-8"),
-        (b"User-Agent", b"merchant-wallet"),
         (ID.encode(), event_id.encode()),
         (TIMESTAMP.encode(), b"%d" % at_s),
         (SIGNATURE.encode(), sign_webhook(secret, event_id, at_s, body)),
     )
-
-
-def is_accepted(http_status: int, answer: bytes) -> bool:
-    """Whether an answer accepts the callback: status 200 and the word "success", in any case."""
-    return http_status == SUCCESS_STATUS and answer.strip().lower() == SUCCESS

@@ -28,18 +28,16 @@ from merchant_wallet.base.pool import Pool, is_idle
 from merchant_wallet.base.spans import Tracing, work_on_order
 from merchant_wallet.base.workers import Connect, WorkerConnection, log_failure, repeat
 from merchant_wallet.callbacks import outbox
-from merchant_wallet.callbacks.answers import Answer
+from merchant_wallet.callbacks.answers import Answer, explain_failure, find_remark
 from merchant_wallet.callbacks.callback_states import Event, read_attempt
 from merchant_wallet.callbacks.host_concurrency import QUICK_LIMIT, HostConcurrency
 from merchant_wallet.callbacks.outbox import Claim, Key, Waiting
 from merchant_wallet.callbacks.payloads import (
     DEPOSIT,
-    SUCCESS_STATUS,
     CallbackEvent,
     Payload,
     add_traceparent,
     build_payload,
-    is_accepted,
 )
 from merchant_wallet.callbacks.schedule import compute_pause_ms
 from merchant_wallet.callbacks.target_policy import read_host
@@ -251,8 +249,9 @@ class CallbackSender:
         event = read_attempt(is_success=failure is None, has_url=has_url, retry_no=claim.retry_no)
         if event is Event.SUCCEEDED:
             async with self._writers.acquire() as connection:
-                await outbox.record_success(connection, claim, answer, self._clock())
-            log.debug("callback delivered", latency_ms=answer.latency_ms)
+                noted = msgspec.structs.replace(answer, error=find_remark(answer))
+                await outbox.record_success(connection, claim, noted, self._clock())
+            log.debug("callback delivered", latency_ms=answer.latency_ms, remark=noted.error)
             return
         failed = msgspec.structs.replace(answer, error=failure)
         next_ms = self._find_next_ms(claim) if event is Event.FAILED else None
@@ -271,14 +270,3 @@ class CallbackSender:
 def _make_log_fields(claim: Claim) -> dict[str, object]:
     order = {} if claim.event_type == DEPOSIT else {"order_id": claim.key.order_id}
     return {"merchant_id": claim.key.merchant_id, **order, "event_id": claim.event_id}
-
-
-def explain_failure(answer: Answer) -> str | None:
-    """Why an attempt failed. None if it succeeded."""
-    if answer.error is not None or answer.http_status is None:
-        return answer.error or "no answer"
-    if is_accepted(answer.http_status, answer.body):
-        return None
-    if answer.http_status == SUCCESS_STATUS:
-        return "the body of the answer is not the word success"
-    return f"HTTP status {answer.http_status}"

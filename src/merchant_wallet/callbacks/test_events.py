@@ -20,9 +20,9 @@ from psycopg.rows import class_row
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.db import Queries
 from merchant_wallet.base.workers import Connect, WorkerConnection, log_failure, repeat
-from merchant_wallet.callbacks.answers import Answer
+from merchant_wallet.callbacks.answers import Answer, Kept, explain_failure, find_remark
 from merchant_wallet.callbacks.payloads import Value, build_payload
-from merchant_wallet.callbacks.sender import OUR_FAULT, CallbackTransport, explain_failure, make_nonce
+from merchant_wallet.callbacks.sender import OUR_FAULT, CallbackTransport, make_nonce
 from merchant_wallet.merchants import store
 from merchant_wallet.merchants.keys import Keyring
 
@@ -42,7 +42,7 @@ class TooManyTests(ValueError):
     """The merchant has asked for too many test events within the hour."""
 
 
-class EndpointTest(msgspec.Struct, frozen=True):
+class EndpointTest(msgspec.Struct, Kept, frozen=True):
     """A test event and its outcome. Without `ended_ms` it waits, is under way, or its worker died."""
 
     event_no: int
@@ -153,7 +153,7 @@ class TestEventSender:
             "now_ms": self._clock(),
             "address": answer.address,
             "http_status": answer.http_status,
-            "error": explain_failure(answer),
+            "error": explain_failure(answer) or find_remark(answer),
             "answer": answer.body[:_MAX_KEPT_BYTES],
             "latency_ms": answer.latency_ms,
         }

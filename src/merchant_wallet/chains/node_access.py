@@ -10,12 +10,10 @@ Rules:
 """
 
 import asyncio
-import ssl
 from collections import Counter, deque
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
-from functools import cache
 from typing import Final, NamedTuple
 
 import httpx
@@ -23,6 +21,7 @@ import structlog
 
 from merchant_wallet.base.clock import now_ms as system_ms
 from merchant_wallet.base.node_addresses import NodeAddress
+from merchant_wallet.base.outbound import Destination
 from merchant_wallet.chains.call_budget import CallBudget, Charge, Purpose
 from merchant_wallet.chains.node_rests import Rest, asks_for_rest, read_rest_s
 from merchant_wallet.chains.stopwatch import standing
@@ -75,7 +74,8 @@ class NodeAccess:
         self.rest = Rest()
         self.sent: Counter[Purpose] = Counter()
         self.waited_s = 0.0
-        self._is_encrypted = address.is_encrypted
+        self._outbound = address.outbound
+        self._urls = address.list_urls()
         self._connections = connections
         self._clock_ms = clock_ms
         self._loop = asyncio.get_running_loop()
@@ -96,11 +96,9 @@ class NodeAccess:
         self._users.add(user)
         if self._client is None:
             most = self._connections
-            self._client = httpx.AsyncClient(
-                trust_env=False,
-                verify=_trust() if self._is_encrypted else False,
-                limits=httpx.Limits(max_connections=most, max_keepalive_connections=most),
-            )
+            limits = httpx.Limits(max_connections=most, max_keepalive_connections=most)
+            # Each request has its own time limit.
+            self._client = self._outbound.open_client(Destination.NODES, self._urls, limits, None)
         return self._client
 
     async def close(self, user: object) -> None:
@@ -290,9 +288,3 @@ def list_figures() -> dict[str, NodeFigures]:
 def list_accesses() -> Iterator[NodeAccess]:
     """The nodes that were used in this event loop."""
     yield from _accesses.get(asyncio.get_running_loop(), {}).values()
-
-
-@cache
-def _trust() -> ssl.SSLContext:
-    """The authorities' certificates. They are read once for all nodes."""
-    return httpx.create_ssl_context(trust_env=False)

@@ -8,10 +8,12 @@ Rules:
 import re
 import socket
 import ssl
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 import httpx
+
+from merchant_wallet.base.errors import list_causes
 
 MAX_SHOWN: Final = 200
 """Characters of a node's own text."""
@@ -46,7 +48,7 @@ def describe_failure(error: Exception, timeout_s: float) -> str:
     """Why a request got no answer. Texts of libraries may hold the URL, so none is repeated."""
     if isinstance(error, TimeoutError | httpx.TimeoutException):
         return f"no answer within {timeout_s:g} s"
-    for cause in _list_causes(error):
+    for cause in list_causes(error):
         if sentence := _describe_cause(cause):
             return sentence
     if isinstance(error, httpx.ConnectError):
@@ -68,17 +70,3 @@ def _describe_cause(cause: BaseException) -> str | None:
     if isinstance(cause, ConnectionRefusedError):
         return "connection refused"
     return None
-
-
-def _list_causes(error: BaseException) -> Iterator[BaseException]:
-    """The errors that led to this one, also those of several tries."""
-    waiting, seen = [error], set[int]()
-    while waiting:
-        one = waiting.pop(0)
-        if id(one) in seen:
-            continue
-        seen.add(id(one))
-        yield one
-        waiting += [cause for cause in (one.__cause__, one.__context__) if cause is not None]
-        if isinstance(one, BaseExceptionGroup):
-            waiting += one.exceptions

@@ -56,7 +56,7 @@ def find_newest(settings: "Settings") -> "tuple[BaseBackup | None, Sequence[str]
     from merchant_wallet.processes.wal_shipping import find_authenticating_key
 
     assert settings.backup_url is not None, "the caller has looked"
-    store = open_store(settings.backup_url)
+    store = open_store(settings.backup_url, settings.outbound)
     bases = [base for system in list_systems(store)[0] for base in read_catalogue(store, system).bases]
     key = find_authenticating_key(settings)
     if key is None:

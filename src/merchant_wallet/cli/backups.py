@@ -280,7 +280,7 @@ def _open_store(settings: "Settings") -> "Store":
 
     if settings.backup_url is None:
         raise Failure("Name the store in WALLET_BACKUP_URL: /a/folder or s3://bucket/prefix.", CANNOT_RUN)
-    return open_store(settings.backup_url)
+    return open_store(settings.backup_url, settings.outbound)
 
 
 def _find_own(settings: "Settings") -> str:

@@ -36,7 +36,7 @@ LIST_COLUMNS = terminal.Table(
     spare=("createdMs", "nextMs"),
 )
 ATTEMPT_COLUMNS = terminal.Table(
-    "attemptNo", "atMs", "address", "httpStatus", "latencyMillis", "error", "answer"
+    "attemptNo", "atMs", "address", "httpStatus", "latencyMillis", "error", "remark", "answer"
 )
 EVENT_FORM: Final = re.compile(r"evt_([0-9]{1,16})_([2-6]|deposit)")
 
@@ -345,6 +345,7 @@ def _describe_attempt(attempt: "Attempt") -> dict[str, Any]:
         "address": attempt.address,
         "httpStatus": attempt.http_status,
         "latencyMillis": attempt.latency_ms,
-        "error": attempt.error,
+        "error": attempt.failure,
+        "remark": attempt.remark,
         "answer": None if attempt.answer is None else attempt.answer.decode("utf-8", "replace"),
     }

@@ -38,7 +38,11 @@ async def check_hook(home: Any, settings: "Settings", url: str) -> Finding:
         advice = "set WALLET_SCREENING_SECRET for the workers: without it they do not start"
         return Finding(NAME, "a URL without a secret in the settings here", advice)
     hook = ScreeningHook(
-        url, settings.screening_secret, timeout_ms=settings.screening_timeout_ms, clock=now_ms
+        url,
+        settings.screening_secret,
+        timeout_ms=settings.screening_timeout_ms,
+        clock=now_ms,
+        outbound=settings.outbound,
     )
     try:
         status = await hook.look()

@@ -17,6 +17,7 @@ from typing import Any, Final
 
 import typer
 
+from merchant_wallet.base.invisible_text import show_invisible
 from merchant_wallet.base.moments import format_moment
 
 Document = Mapping[str, Any]
@@ -33,7 +34,7 @@ PROGRESS_INTERVAL_S: Final = 1.0
 
 def note(text: str) -> None:
     """Print a note beside the answer, on standard error."""
-    typer.echo(_printable(text, keep="\n"), err=True)
+    typer.echo(show_invisible(text, keep="\n"), err=True)
 
 
 def print_document(document: Document) -> None:
@@ -192,8 +193,8 @@ def show_value(name: str, value: object) -> str:
     if isinstance(value, int) and name.endswith("Ms"):
         return format_moment(value)
     if isinstance(value, list):
-        return " ".join(_printable(str(item)) for item in value)
-    return _printable(str(value))
+        return " ".join(show_invisible(str(item)) for item in value)
+    return show_invisible(str(value))
 
 
 class Progress:
@@ -221,9 +222,3 @@ class Progress:
 
 def _is_table(value: object) -> bool:
     return isinstance(value, list) and any(isinstance(item, dict) for item in value)
-
-
-def _printable(text: str, keep: str = "") -> str:
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() or c in keep else "�" for c in text)

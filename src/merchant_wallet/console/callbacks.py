@@ -14,6 +14,7 @@ import msgspec
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
+from merchant_wallet.base.invisible_text import show_invisible
 from merchant_wallet.callbacks import acts, outbox
 from merchant_wallet.callbacks.callback_states import State, read_shown_name, show_name
 from merchant_wallet.console import flash
@@ -35,17 +36,19 @@ SHOWN_CHARACTERS: Final = 200
 UNDELIVERED: Final = (State.DEAD_LETTER, State.DUE, State.PAUSED)
 """States of callbacks that are not delivered. First those that are not retried any more."""
 FILTERS: Final = ("merchant", "event", "answer")
+_SPACES: Final = re.compile(r"[ \t\r\n]+")
 _STATUS: Final = re.compile(r"[1-5][0-9]{2}")
 
 
 class AttemptLine(msgspec.Struct, frozen=True):
-    """An attempt as it is shown. `answer` is text without invisible characters."""
+    """An attempt as it is shown. `answer` is text, with its invisible characters made visible."""
 
     attempt_no: int
     at_ms: int
     address: str | None
     http_status: int | None
-    error: str | None
+    failure: str | None
+    remark: str | None
     answer: str
     latency_ms: int | None
 
@@ -141,7 +144,8 @@ def show_attempts(attempts: Iterable[Attempt]) -> list[AttemptLine]:
             one.at_ms,
             one.address,
             one.http_status,
-            one.error,
+            one.failure,
+            one.remark,
             show_bytes(one.answer or b""),
             one.latency_ms,
         )
@@ -150,12 +154,11 @@ def show_attempts(attempts: Iterable[Attempt]) -> list[AttemptLine]:
 
 
 def show_bytes(answer: bytes) -> str:
-    """The beginning of an answer as text. Bytes that are not text or invisible become a replacement
-    character.
+    """The beginning of an answer as text. Invisible characters are shown as `<U+200B>`. Bytes that are no
+    UTF-8 become a replacement character.
     """
-    text = " ".join(answer.decode("utf-8", "replace").split())
-    shown = "".join(sign if sign.isprintable() else "\ufffd" for sign in text[:SHOWN_CHARACTERS])
-    return shown + ("\u2026" if len(text) > SHOWN_CHARACTERS else "")
+    text = _SPACES.sub(" ", answer.decode("utf-8", "replace")).strip()
+    return show_invisible(text[:SHOWN_CHARACTERS]) + ("\u2026" if len(text) > SHOWN_CHARACTERS else "")
 
 
 def url_of(event_id: str) -> str:

@@ -44,7 +44,7 @@ class EndpointLine(msgspec.Struct, frozen=True):
 
 
 class TestLine(msgspec.Struct, frozen=True):
-    """A test event as it is shown. `answer` is text without invisible characters."""
+    """A test event as it is shown. `answer` is text, see `show_bytes`."""
 
     event: EndpointTest
     answer: str
@@ -115,7 +115,8 @@ def _show_endpoint(endpoint: Endpoint) -> EndpointLine:
                 one.at_ms,
                 one.address,
                 one.http_status,
-                one.error,
+                one.failure,
+                one.remark,
                 show_bytes(one.answer or b""),
                 one.latency_ms,
             ),

@@ -8,14 +8,15 @@ Rules:
 """
 
 import asyncio
-import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from email.message import EmailMessage
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from merchant_wallet.base.outbound import PLAIN, Outbound
 from merchant_wallet.base.settings import Settings
 
 if TYPE_CHECKING:
@@ -37,7 +38,8 @@ class MailServer(msgspec.Struct, frozen=True):
     sender: str
     user: str | None = None
     password: str | None = None
-    ca_file: str | None = None
+    ca_file: Path | None = None
+    outbound: Outbound = PLAIN
 
     def __repr__(self) -> str:
         return f"MailServer({self.host}:{self.port})"
@@ -62,7 +64,8 @@ def find_server(settings: Settings) -> MailServer | None:
         settings.smtp_from,
         settings.smtp_user,
         settings.smtp_password,
-        None if settings.smtp_ca_file is None else str(settings.smtp_ca_file),
+        settings.smtp_ca_file,
+        settings.outbound,
     )
 
 
@@ -113,6 +116,6 @@ def _make_client(server: MailServer) -> "SMTP":
         password=server.password,
         use_tls=server.tls == TLS,
         start_tls=server.tls == STARTTLS,
-        tls_context=None if server.tls == NO_TLS else ssl.create_default_context(cafile=server.ca_file),
+        tls_context=None if server.tls == NO_TLS else server.outbound.tls(only=server.ca_file),
         timeout=TIMEOUT_S,
     )

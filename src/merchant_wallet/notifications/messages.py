@@ -135,7 +135,6 @@ def build_webhook(message: Message, site: Site, language: Language, secret: str,
     name, at_s = format_id(message.notification_no), at_ms // 1000
     headers = (
         (b"Content-Type", b"application/json; charset=utf-8"),
-        (b"User-Agent", b"merchant-wallet"),
         (b"webhook-id", name.encode()),
         (b"webhook-timestamp", b"%d" % at_s),
         (b"webhook-signature", sign_webhook(secret.removeprefix(SECRET_PREFIX), name, at_s, body)),

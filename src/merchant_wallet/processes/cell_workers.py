@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-import httpx
 import structlog
 from psycopg import AsyncConnection
 from structlog.contextvars import bind_contextvars
@@ -60,6 +59,7 @@ ID_MARGIN: Final = 1 << 24
 LOOK_INTERVAL_S: Final = 2.0
 """How often the worker looks which cells there are."""
 COMPARED_INTERVAL_S: Final = 0.5
+CALLBACKS_PAGE: Final = "/docs/callbacks/"
 
 log = structlog.get_logger(__name__)
 
@@ -83,12 +83,15 @@ class Shared:
 
 
 def make_callback_client(base: Base) -> CallbackClient:
-    """Sends callbacks to hosts that the settings allow."""
-    sandbox = base.settings.sandbox
+    """Sends callbacks to hosts that the settings allow. Raises Untrusting."""
+    settings = base.settings
+    # At the start, so that no callback is the first to find out.
+    settings.outbound.tls()
     threads = ThreadPoolExecutor(MAX_CONCURRENT, thread_name_prefix="resolver")
-    networks = (*base.settings.callback_networks, *(LOOPBACK if sandbox else ()))
-    policy = TargetPolicy(make_resolver(threads), networks, http_allowed=sandbox)
-    return CallbackClient(policy, httpx.create_ssl_context())
+    networks = (*settings.callback_networks, *(LOOPBACK if settings.sandbox else ()))
+    policy = TargetPolicy(make_resolver(threads), networks, http_allowed=settings.sandbox)
+    page = None if settings.public_url is None else settings.public_url + CALLBACKS_PAGE
+    return CallbackClient(policy, settings.outbound, proxy_names=settings.proxy_names, page=page)
 
 
 def make_cell_tasks(

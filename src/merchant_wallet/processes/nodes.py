@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 from merchant_wallet.base.chains import CHAINS, STATE_BLOCKS, Chain, is_evm
 from merchant_wallet.base.config import ConfigError
+from merchant_wallet.base.node_addresses import NodeAddress
 from merchant_wallet.base.settings import Settings
 from merchant_wallet.chains.call_budget import Purpose
 from merchant_wallet.chains.evm.chain import EvmChain
@@ -85,15 +86,19 @@ def _wallet(wallets: Mapping[str, bytes], code: str) -> bytes:
     return wallets[code]
 
 
+def _list_nodes(settings: Settings, code: str) -> list[NodeAddress]:
+    return [node._replace(outbound=settings.outbound) for node in settings.chains[code].nodes]
+
+
 def _open_chain(settings: Settings, code: str, wallet: bytes, signer: Signer) -> EvmChain | TronChain:
-    nodes = settings.chains[code].nodes
+    nodes = _list_nodes(settings, code)
     if is_evm(code):
         return EvmChain(_evm_rules(settings, CHAINS[code]), Endpoints(nodes), wallet=wallet, signer=signer)
     return TronChain(_tron_rules(settings, CHAINS[code]), TronNodes(nodes), wallet=wallet, signer=signer)
 
 
 def _open_reader(settings: Settings, code: str) -> EvmChain | TronReader:
-    nodes = settings.chains[code].nodes
+    nodes = _list_nodes(settings, code)
     if is_evm(code):
         return EvmChain(_evm_rules(settings, CHAINS[code]), Endpoints(nodes, purpose=Purpose.READING))
     return TronReader(_tron_rules(settings, CHAINS[code]), TronNodes(nodes, purpose=Purpose.READING))

@@ -58,7 +58,11 @@ def open_screener(settings: Settings) -> Screener:
     hook = None
     if (secret := require_screening_secret(settings)) is not None and settings.screening_url is not None:
         hook = ScreeningHook(
-            settings.screening_url, secret, timeout_ms=settings.screening_timeout_ms, clock=now_ms
+            settings.screening_url,
+            secret,
+            timeout_ms=settings.screening_timeout_ms,
+            clock=now_ms,
+            outbound=settings.outbound,
         )
     address_list = None if settings.screening_list is None else ListFile(settings.screening_list)
     played = PLAYED if settings.sandbox else {}

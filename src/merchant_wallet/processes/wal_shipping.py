@@ -121,7 +121,7 @@ def open_destination(settings: Settings) -> tuple[Store, BackupKey]:
             "`merchant-wallet backup key FILE` makes a key file."
         )
     try:
-        return open_store(settings.backup_url), read_key_file(settings.backup_key_file)
+        return open_store(settings.backup_url, settings.outbound), read_key_file(settings.backup_key_file)
     except OSError as error:
         raise ConfigError(f"WALLET_BACKUP_KEY_FILE: {error.filename}: {error.strerror}.") from error
     except BackupError as error:

@@ -14,6 +14,7 @@ from typing import Any, Final
 import msgspec
 
 from merchant_wallet.base.db import Queries
+from merchant_wallet.callbacks.answers import Kept
 from merchant_wallet.callbacks.callback_states import State
 from merchant_wallet.reporting import books, paging
 from merchant_wallet.reporting.cells import Reach
@@ -46,7 +47,7 @@ class Callback(msgspec.Struct, frozen=True):
     claimed_by: str | None
 
 
-class CallbackLine(Callback, frozen=True):
+class CallbackLine(Callback, Kept, frozen=True):
     """One callback in a list, with its last attempt. `http_status` is None if nothing answered."""
 
     merchant_name: str
@@ -54,6 +55,7 @@ class CallbackLine(Callback, frozen=True):
     tried_ms: int | None
     http_status: int | None
     error: str | None
+    answer: bytes | None
 
 
 class CallbackFilter(msgspec.Struct, frozen=True):
@@ -65,7 +67,7 @@ class CallbackFilter(msgspec.Struct, frozen=True):
     http_status: int | None = None
 
 
-class Attempt(msgspec.Struct, frozen=True):
+class Attempt(msgspec.Struct, Kept, frozen=True):
     """One attempt to deliver a callback. Without `latency_ms` it is under way, or its process died."""
 
     attempt_no: int

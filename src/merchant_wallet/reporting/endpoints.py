@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from merchant_wallet.base.db import Queries
+from merchant_wallet.callbacks.answers import Kept
 from merchant_wallet.reporting.paging import Connection, fetch
 
 QUERIES: Final = Queries(Path(__file__).with_name("endpoints.sql"))
@@ -23,7 +24,7 @@ SHOWN: Final = 5
 """So many attempts are kept for each host."""
 
 
-class EndpointAttempt(msgspec.Struct, frozen=True):
+class EndpointAttempt(msgspec.Struct, Kept, frozen=True):
     """One attempt at a callback, and where it went."""
 
     url: str | None
@@ -69,7 +70,7 @@ def group_by_host(attempts: Iterable[EndpointAttempt]) -> list[Endpoint]:
         host = read_host(attempt.url)
         endpoint = endpoints.setdefault(host, Endpoint(host, attempt.url))
         if attempt.is_over:
-            if attempt.error is None:
+            if attempt.failure is None:
                 endpoint.successes += 1
             else:
                 endpoint.failures += 1

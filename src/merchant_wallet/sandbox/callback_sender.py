@@ -12,12 +12,10 @@ from typing import Any, Final
 
 from merchant_wallet.book.rules.withdrawals import FAILED, REFUNDED
 from merchant_wallet.callbacks import outbox
-from merchant_wallet.callbacks.answers import Answer
+from merchant_wallet.callbacks.answers import SUCCESS, SUCCESS_STATUS, Answer
 from merchant_wallet.callbacks.outbox import Claim
 from merchant_wallet.callbacks.payloads import (
     DEPOSIT,
-    SUCCESS,
-    SUCCESS_STATUS,
     CallbackEvent,
     DepositEvent,
     Payload,

@@ -15,6 +15,7 @@ from psycopg import AsyncConnection
 
 from merchant_wallet.base.codes import LIMIT_EXCEEDED, refuse
 from merchant_wallet.base.db import Queries
+from merchant_wallet.base.version import write_agent
 from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.callbacks.payloads import Payload
 
@@ -110,6 +111,7 @@ async def record_callback(
 
 def _write_headers(payload: Payload) -> str:
     headers = {name.decode(): value.decode() for name, value in payload.headers}
+    headers["User-Agent"] = write_agent()
     return msgspec.json.encode(headers).decode()
 
 

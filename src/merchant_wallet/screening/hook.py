@@ -5,15 +5,13 @@ Rules:
   question has the same `webhook-id`, so the other side can know it as one.
 - The answer is signed in the same way with the same secret, over the same `webhook-id`. So it belongs to
   this question and to no other. A question is no answer: it has no `verdict`.
-- The whole exchange has one time limit, the answer a greatest length. Redirects are not followed, and no
-  proxy is taken from the environment.
+- The whole exchange has one time limit, the answer a greatest length. Redirects are not followed.
 - No answer is `HookAway`: no connection, too slow, HTTP 429 or 5xx. Then nobody is asked for some seconds.
 - An answer that is not authentic or makes no sense is `HookUnusable`. It never passes, whatever is set: it is
   a wrong set-up or an attack, not an outage.
 """
 
 import asyncio
-import ssl
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -22,6 +20,7 @@ from typing import Annotated, Final
 import httpx
 import msgspec
 
+from merchant_wallet.base.outbound import PLAIN, Destination, Outbound
 from merchant_wallet.base.webhooks import (
     ID,
     SIGNATURE,
@@ -68,14 +67,14 @@ class ScreeningHook:
         timeout_ms: int,
         clock: Callable[[], int],
         monotonic: Callable[[], float] = time.monotonic,
-        tls: ssl.SSLContext | None = None,
+        outbound: Outbound = PLAIN,
     ) -> None:
         self._url = url
         self._secret = secret
         self._timeout_ms = timeout_ms
         self._clock = clock
         self._monotonic = monotonic
-        self._tls = tls
+        self._outbound = outbound
         self._client: httpx.AsyncClient | None = None
         self._away_s = float("-inf")
 
@@ -125,10 +124,8 @@ class ScreeningHook:
 
     def _open(self) -> httpx.AsyncClient:
         if self._client is None:
-            verify = self._tls or httpx.create_ssl_context()
-            self._client = httpx.AsyncClient(
-                timeout=None, follow_redirects=False, trust_env=False, limits=CONNECTIONS, verify=verify
-            )
+            # Each exchange has its own time limit.
+            self._client = self._outbound.open_client(Destination.SCREENING, [self._url], CONNECTIONS, None)
         return self._client
 
     async def _exchange(self, request_id: str, body: bytes) -> tuple[httpx.Response, bytes]:

@@ -20,7 +20,7 @@ from merchant_wallet.api.debugger.bodies import (
     judge_sign,
     read_body,
 )
-from merchant_wallet.api.debugger.findings import NOTE, SENTENCES, WRONG, Finding, describe_character
+from merchant_wallet.api.debugger.findings import NOTE, SENTENCES, WRONG, Finding
 from merchant_wallet.api.debugger.signature_mistakes import try_secrets
 from merchant_wallet.api.debugger.string_to_sign import Difference, compare, explain
 from merchant_wallet.base.signing import MD5, Method, build_md5_string_to_sign, build_string_to_sign
@@ -37,7 +37,6 @@ __all__ = [
     "Finding",
     "Line",
     "compare",
-    "describe_character",
     "diagnose",
 ]
 

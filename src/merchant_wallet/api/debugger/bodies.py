@@ -14,9 +14,10 @@ from urllib.parse import parse_qsl, urlsplit
 
 import msgspec
 
-from merchant_wallet.api.debugger.findings import Finding, describe_character
+from merchant_wallet.api.debugger.findings import Finding
 from merchant_wallet.api.wire import NON_SCALAR, parse_body
 from merchant_wallet.base.codes import Refused
+from merchant_wallet.base.invisible_text import describe_character
 from merchant_wallet.base.signing import (
     EVENT_ID,
     MD5,

@@ -5,7 +5,6 @@ Rules:
 - No finding has a secret, or a signature that we computed.
 """
 
-import unicodedata
 from typing import Final
 
 import msgspec
@@ -129,25 +128,3 @@ class Finding(msgspec.Struct, frozen=True):
     def sentence(self) -> str:
         """The sentence in English."""
         return self.text.format(**self.values)
-
-
-_CONTROL_NAMES: Final = {
-    "\0": "null",
-    "\t": "tab",
-    "\n": "line feed",
-    "\r": "carriage return",
-    "\x1b": "escape",
-    "\x7f": "delete",
-}
-
-
-def describe_character(character: str) -> str:
-    """An unambiguous name of a character: `U+000D carriage return`, `U+0041 A`. "" is the end of the text."""
-    if not character:
-        return "the end of the text"
-    code = f"U+{ord(character):04X}"
-    if character in _CONTROL_NAMES:
-        return f"{code} {_CONTROL_NAMES[character]}"
-    if "!" <= character <= "~":
-        return f"{code} {character}"
-    return f"{code} {unicodedata.name(character, 'unnamed').lower()}"

@@ -13,7 +13,8 @@ from urllib.parse import unquote, unquote_plus
 import msgspec
 
 from merchant_wallet.api.debugger.bodies import ReadBody
-from merchant_wallet.api.debugger.findings import Finding, describe_character
+from merchant_wallet.api.debugger.findings import Finding
+from merchant_wallet.base.invisible_text import describe_character
 from merchant_wallet.base.signing import MD5, Method
 
 _SECRET_NAMES: Final = frozenset({"key", "secret", "appsecret", "app_secret", "secretkey"})

@@ -4,6 +4,7 @@ Rules:
 - Address and credentials are the usual variables: AWS_ENDPOINT_URL, AWS_REGION, AWS_ACCESS_KEY_ID,
   AWS_SECRET_ACCESS_KEY. Plain HTTP is allowed to this machine alone.
 - A long object is sent in parts, and appears when the last one has arrived.
+- Whom it trusts and which proxy it goes through is said by `base.outbound`.
 - A request is repeated for ten seconds. After that the caller decides.
 - The library lists no bucket that has a key such as `a//b`, which anybody may have made. The error names it.
 """
@@ -15,6 +16,7 @@ from datetime import timedelta
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from merchant_wallet.base.outbound import Destination, Outbound, read_ca_file
 from merchant_wallet.postgres.backups.encryption import Reader, Writer
 from merchant_wallet.postgres.backups.errors import BackupError, ObjectGone, StoreAway
 from merchant_wallet.postgres.backups.stores import StoredObject
@@ -28,12 +30,15 @@ ENDPOINT: Final = "AWS_ENDPOINT_URL"
 LOCAL: Final = ("127.0.0.1", "localhost", "::1")
 MAX_SAID: Final = 300
 IMPOSSIBLE: Final = "object with invalid path"
+UNTRUSTED: Final = "InvalidCertificate"
+NOBODY: Final = "http://127.0.0.1:1"
+AMAZON: Final = "amazonaws.com"
 
 
 class S3Store:
     """A bucket, or what is below a prefix of it."""
 
-    def __init__(self, bucket: str, prefix: str) -> None:
+    def __init__(self, bucket: str, prefix: str, outbound: Outbound) -> None:
         self._place = f"s3://{bucket}/{prefix}".rstrip("/")
         self._library = _load()
         endpoint = urlsplit(os.environ.get(ENDPOINT, ""))
@@ -46,6 +51,7 @@ class S3Store:
                 client_options={
                     "allow_http": endpoint.scheme == "http",
                     "timeout": timedelta(seconds=REQUEST_S),
+                    **_choose_way(outbound, endpoint.hostname),
                 },
                 retry_config={"max_retries": 5, "retry_timeout": timedelta(seconds=RETRY_S)},
             )
@@ -100,8 +106,11 @@ class S3Store:
         try:
             yield
         except (OSError, ValueError, self._library.exceptions.BaseError) as error:
-            said = " ".join(str(error).partition("Debug source")[0].split())
+            text, _, source = str(error).partition("Debug source")
+            said = " ".join(text.split())
             hint = " Remove that object: no back-up has such a name." if IMPOSSIBLE in said else ""
+            if UNTRUSTED in source:
+                hint = " Its certificate is not trusted: name its authority's in WALLET_CA_FILE."
             raise StoreAway(
                 f"The back-up store {self._place}: {said[:MAX_SAID].rstrip('.')}.{hint}"
             ) from None
@@ -146,6 +155,20 @@ class _Chunks:
     def _next(self) -> memoryview:
         with self._store.named():
             return memoryview(bytes(next(self._chunks, b"")))
+
+
+def _choose_way(outbound: Outbound, host: str | None) -> dict[str, str]:
+    """The library's options for the proxy, and for certificates besides those that it finds itself: the
+    system's, or those of SSL_CERT_FILE. Raises Untrusting.
+    """
+    proxy = outbound.find_proxy(Destination.BACKUPS, host or AMAZON)
+    options = {} if proxy is None else {"proxy_url": proxy.url}
+    if outbound.ca_file is not None:
+        options["proxy_ca_certificate"] = read_ca_file(outbound.ca_file)
+        if proxy is None:
+            # The library takes certificates only with a proxy, and also for what that proxy is not used for.
+            options |= {"proxy_url": NOBODY, "proxy_excludes": ",".join(filter(None, ("*", host)))}
+    return options
 
 
 def _load() -> Any:

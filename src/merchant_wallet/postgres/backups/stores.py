@@ -17,6 +17,7 @@ from typing import Final, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
 from merchant_wallet.base.atomic_files import OWNER_ONLY, replace_file, sync_folder
+from merchant_wallet.base.outbound import PLAIN, Outbound
 from merchant_wallet.postgres.backups.encryption import Reader, Writer
 from merchant_wallet.postgres.backups.errors import BackupError, ObjectGone, StoreAway
 
@@ -59,13 +60,13 @@ class Store(Protocol):
         ...
 
 
-def open_store(url: str) -> Store:
+def open_store(url: str, outbound: Outbound = PLAIN) -> Store:
     """The store of a URL: `/a/folder`, `file:///a/folder` or `s3://bucket/prefix`. Raises BackupError."""
     parts = urlsplit(url)
     if parts.scheme == S3:
         from merchant_wallet.postgres.backups.s3_store import S3Store
 
-        return S3Store(parts.netloc, parts.path.strip("/"))
+        return S3Store(parts.netloc, parts.path.strip("/"), outbound)
     path = Path(parts.path if parts.scheme == "file" else url)
     if parts.scheme not in ("", "file") or not path.is_absolute():
         raise BackupError(f"{url} is no place for back-ups: give /a/folder or s3://bucket/prefix.")
