@@ -205,6 +205,35 @@ def test_a_name_outside_its_characters_or_length_is_40000(name: str, value: str)
     assert "field names" in refusal.msg
 
 
+@each_row(
+    ("content_type", "body", "msg"),
+    [
+        (
+            "application/json",
+            '\ufeff{"a":"1"}',
+            "the body is not valid JSON at character 0 (it has U+FEFF byte order mark at character 1)",
+        ),
+        (
+            "application/json",
+            '{"a":\u00a0"1"}',
+            "the body is not valid JSON at character 5 (it has U+00A0 no-break space at character 6)",
+        ),
+        ("application/json", '{"a":\n}', "the body is not valid JSON at character 6"),
+        (
+            "application/x-www-form-urlencoded",
+            "\ufeffa=1&b=2",
+            "field names must be 1 to 64 of A-Z, a-z, 0-9 and _"
+            " (it has U+FEFF byte order mark at character 1)",
+        ),
+    ],
+)
+def test_a_character_that_nobody_sees_is_named_where_it_spoils_a_body(
+    content_type: str, body: str, msg: str
+) -> None:
+    refusal = refusal_of(lambda: parse_body(content_type, body.encode()))
+    assert (refusal.code, refusal.msg) == (40000, msg)
+
+
 @each_row("name", ["x" * 64, "_", "0", "a_B9"])
 def test_a_name_of_1_to_64_word_characters_is_fine(name: str) -> None:
     assert parse_json(f'{{"{name}":"1"}}') == {name: "1"}

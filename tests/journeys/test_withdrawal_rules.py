@@ -63,6 +63,25 @@ def test_an_address_that_would_lose_the_funds_is_refused(chain: str, address: st
     assert same_shop.balances()[0] == "1000"
 
 
+@each_row(
+    ("field", "value", "code", "odd"),
+    [
+        ("address", f"{TRC20_ADDRESS}\u200b", 40005, "U+200B zero width space at character 35"),
+        ("address", f"\ufeff{TRC20_ADDRESS[1:]}", 40005, "U+FEFF byte order mark at character 1"),
+        ("amount", "12\u00a0", 40001, "U+00A0 no-break space at character 3"),
+        ("currency", "USDT\u00ad", 40003, "U+00AD soft hyphen at character 5"),
+        ("chainType", "\u202eTRC20", 40004, "U+202E right-to-left override at character 1"),
+    ],
+)
+def test_a_character_that_nobody_sees_is_named_in_the_refusal(
+    field: str, value: str, code: int, odd: str, same_shop: Shop
+) -> None:
+    fields = {**withdrawal("1", chain="TRC20"), field: value}
+    refusal = same_shop.client.expect(code, CREATE, **fields)
+    assert refusal.msg.startswith(f"{field} ")
+    assert refusal.msg.endswith(f" (it has {odd})")
+
+
 HOST = "https://example.com/"
 URLS: list[tuple[str, int]] = [
     ("https://example.com", 200),

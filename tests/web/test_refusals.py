@@ -54,6 +54,12 @@ def test_a_refusal_without_chinese_would_be_found() -> None:
     assert not is_translated("nobody translated X7")
 
 
+def test_a_named_character_is_translated_with_its_refusal() -> None:
+    msg = "amount must have at most 2 decimals (it has U+00A0 no-break space at character 3)"
+    told = "amount 最多 2 位小数（第 3 个字符为 U+00A0 no-break space）"
+    assert translate_refusal(Language.ZH, msg) == told
+
+
 def test_what_the_request_said_is_not_translated() -> None:
     msg = "amount must have at most 2 decimals"
     assert translate_refusal(Language.ZH, msg) == "amount 最多 2 位小数"

@@ -14,6 +14,7 @@ from merchant_wallet.api.request_log.recorder import RequestRecorder
 from merchant_wallet.api.rewritten import KEEP_PATH, PATH_CHANGED, find_operation
 from merchant_wallet.api.scheduler import Scheduler
 from merchant_wallet.api.turns import SHARED, Turn
+from merchant_wallet.api.wire import Fields
 from merchant_wallet.base.source_addresses import Network
 from merchant_wallet.base.spans import Span, Tracer
 from merchant_wallet.base.trusted_proxies import TrustedProxies
@@ -127,6 +128,7 @@ class OperationRequest(msgspec.Struct):
     request_id: str
     reply: Reply
     began_s: float = msgspec.field(default_factory=time.monotonic)
+    fields: Fields | None = None
     app_key: str = ""
     merchant_id: int | None = None
     traceparent: str = ""

@@ -32,6 +32,7 @@ from merchant_wallet.api.wire import (
     encode_refusal,
     encode_success,
     list_present_texts,
+    name_invisible,
     parse_body,
 )
 from merchant_wallet.base.codes import (
@@ -122,7 +123,7 @@ class Endpoint:
 
     def _begin(self, request: OperationRequest) -> None:
         """Check a request and submit it to the book. Raises Refused, Unavailable."""
-        fields = parse_body(request.content_type, request.body)
+        fields = request.fields = parse_body(request.content_type, request.body)
         request.app_key = require_app_key(fields)
         refuse_callback(fields)
         merchant = self._dependencies.merchant_cache.get(request.app_key)
@@ -266,7 +267,8 @@ class Endpoint:
     def _fail(self, request: OperationRequest, error: Exception) -> None:
         """Answer a request that ended with `error`."""
         if isinstance(error, Refused):
-            refusal = self._dependencies.gate.note(error.refusal, request.source)
+            named = name_invisible(error.refusal, request.fields)
+            refusal = self._dependencies.gate.note(named, request.source)
             # Of a body that can't be read, it is known whose it seems to be.
             request.app_key = request.app_key or request.turn[0]
             refused_requests = self._dependencies.refused_requests

@@ -31,6 +31,7 @@ from merchant_wallet.base.codes import (
     Refused,
     refuse,
 )
+from merchant_wallet.base.invisible_text import note_invisible
 from merchant_wallet.base.signing import find_control_character
 
 MAX_BODY_BYTES: Final = 16 * 1024
@@ -58,6 +59,8 @@ TEXT: Final = False
 _match_name = re.compile(rf"[A-Za-z0-9_]{{1,{MAX_NAME_LENGTH}}}").fullmatch
 # Characters that change the direction of text on the screen (Unicode standard annex 9, section 2).
 _search_direction = re.compile(r"[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]").search
+_JSON_SPACES: Final = " \t\r\n"
+_match_subject = re.compile(r"[A-Za-z0-9_]+").match
 _match_long = re.compile(r"0|[1-9][0-9]{0,19}").fullmatch
 _search_broken_escape = re.compile(rb"%(?![0-9A-Fa-f]{2})").search
 _encode = msgspec.json.encode
@@ -73,7 +76,9 @@ def parse_body(content_type: str | None, body: bytes) -> Fields:
     read = find_reader(content_type, len(body))
     sent = read(body)
     if not _are_names(tuple(sent)):
-        refuse(BODY_MALFORMED, f"field names must be 1 to {MAX_NAME_LENGTH} of A-Z, a-z, 0-9 and _")
+        odd = next(filter(None, map(note_invisible, sent)), "")
+        rule = Refusal(BODY_MALFORMED, f"field names must be 1 to {MAX_NAME_LENGTH} of A-Z, a-z, 0-9 and _")
+        raise Refused(_add_note(rule, odd))
     return {
         name: value if type(value) is str else NON_SCALAR
         for name, value in sent.items()
@@ -92,6 +97,14 @@ def find_reader(content_type: str | None, body_bytes: int) -> Callable[[bytes], 
     if body_bytes > MAX_BODY_BYTES:
         refuse(BODY_TOO_LARGE, f"the body must have at most {MAX_BODY_BYTES} bytes")
     return read
+
+
+def name_invisible(refusal: Refusal, fields: Fields | None) -> Refusal:
+    """The refusal, with the invisible character in the field that it begins with, if that has one."""
+    subject = _match_subject(refusal.msg)
+    value = fields.get(subject[0]) if subject and fields else None
+    note = note_invisible(value) if isinstance(value, str) else ""
+    return refusal if refusal.msg.endswith(note) else _add_note(refusal, note)
 
 
 def read_signed_texts(fields: Fields) -> dict[str, str]:
@@ -229,7 +242,11 @@ def _read_json(body: bytes) -> dict[str, Any]:
     except json.JSONDecodeError as error:
         if not body:
             refuse(BODY_MALFORMED, "the body is empty")
-        refuse(BODY_MALFORMED, f"the body is not valid JSON at character {error.pos}")
+        place = error.pos
+        odd = text[place : place + 1]
+        note = note_invisible(odd.strip(_JSON_SPACES), place)
+        rule = Refusal(BODY_MALFORMED, f"the body is not valid JSON at character {place}")
+        raise Refused(_add_note(rule, note)) from None
     if not isinstance(value, dict):
         refuse(BODY_MALFORMED, "the body must be a JSON object")
     return value
@@ -299,6 +316,10 @@ _READERS: Final[dict[str, Callable[[bytes], dict[str, Any]]]] = {
     "application/x-www-form-urlencoded": _read_form,
 }
 CONTENT_TYPES: Final = tuple(_READERS)
+
+
+def _add_note(refusal: Refusal, note: str) -> Refusal:
+    return msgspec.structs.replace(refusal, msg=refusal.msg + note)
 
 
 def _refuse_non_scalar(name: str) -> NoReturn:

@@ -15,6 +15,7 @@ from typing import Final, Protocol
 
 import msgspec
 
+from merchant_wallet.base.invisible_text import clean
 from merchant_wallet.book.actors import person_of
 
 OPEN: Final = "open"
@@ -110,7 +111,7 @@ def is_own(proposal: Decidable, actor: str) -> bool:
 
 def check_reason(reason: str) -> str:
     """The reason without surrounding spaces. Raises ProposalRefused."""
-    text = reason.strip()
+    text = clean(reason)
     if not 1 <= len(text) <= MAX_REASON or not text.isprintable():
         raise ProposalRefused(ProposalRefusal.NO_REASON, most=MAX_REASON)
     return text

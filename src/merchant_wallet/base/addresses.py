@@ -17,6 +17,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from merchant_wallet.base.chains import CHAINS, EVM, TRON, Family
+from merchant_wallet.base.invisible_text import drop_invisible, note_invisible
 from merchant_wallet.base.user_input import InvalidInput
 
 if TYPE_CHECKING:
@@ -113,7 +114,7 @@ def parse_evm(text: str) -> bytes:
     """
     digits = text[2:]
     if len(text) != 42 or not text.startswith("0x") or not _LOWER_HEX.issuperset(digits.lower()):
-        raise ValueError("an EVM address is 0x and 40 hex digits")
+        raise ValueError(f"an EVM address is 0x and 40 hex digits{note_invisible(text)}")
     address = bytes.fromhex(digits)
     if not _LOWER_HEX.issuperset(digits) and _write_eip55(address) != text:
         raise ValueError("the EIP-55 checksum does not match the case of the letters")
@@ -124,7 +125,7 @@ def parse_evm(text: str) -> bytes:
 def parse_tron(text: str) -> bytes:
     """The 20 bytes of a TRON address in base58check. Raises ValueError."""
     if len(text) != _TRON_LENGTH or not text.startswith("T"):
-        raise ValueError("a TRON address is 34 base58 characters that begin with T")
+        raise ValueError(f"a TRON address is 34 base58 characters that begin with T{note_invisible(text)}")
     payload = decode_base58check(text)
     if len(payload) != 21 or payload[:1] != _TRON_PREFIX:
         raise ValueError("the address is not one of the TRON main network")
@@ -151,6 +152,11 @@ def parse_wallet_address(text: str) -> tuple[Family, bytes]:
     if text.startswith("0x"):
         return EVM, parse_evm(text)
     return TRON, parse_tron(text)
+
+
+def parse_pasted_address(text: str) -> tuple[Family, bytes]:
+    """As `parse_wallet_address`, for what a person pasted: what can't be seen is no part of it."""
+    return parse_wallet_address(drop_invisible(text))
 
 
 @dataclass(frozen=True, slots=True)

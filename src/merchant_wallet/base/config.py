@@ -13,10 +13,11 @@ from typing import Any
 
 from merchant_wallet.base.atomic_files import create_file
 from merchant_wallet.base.chains import DEFAULT_CODES
+from merchant_wallet.base.invisible_text import note_invisible, trim
 from merchant_wallet.base.mounted_secrets import OWNER_ADVICE
 from merchant_wallet.base.node_addresses import read_nodes
 from merchant_wallet.base.setting_sources import PREFIX, ConfigError, Given, read_given
-from merchant_wallet.base.setting_types import parse_key
+from merchant_wallet.base.setting_types import parse_key, read_text
 from merchant_wallet.base.settings import SETTINGS, Settings, make_settings
 
 __all__ = ["ConfigError"]
@@ -94,12 +95,14 @@ def _require_nodes(settings: Settings) -> None:
 
 def _parse(name: str, given: Given) -> Any:
     setting = SETTINGS[name]
+    # A password may begin or end with anything.
+    text = given.text if setting.secret and setting.parse is read_text else trim(given.text) or given.text
     try:
-        return setting.parse(given.text)
+        return setting.parse(text)
     except (ValueError, KeyError):
         # The cause is left out, since it may contain a secret.
-        shown = "" if setting.secret else f", not {given.text!r}"
-        raise ConfigError(f"{given.source} must be {setting.rule}{shown}.") from None
+        shown = "" if setting.secret else f", not {text!r}"
+        raise ConfigError(f"{given.source} must be {setting.rule}{shown}{note_invisible(text)}.") from None
 
 
 def has_master_key(settings: Settings) -> bool:
@@ -132,7 +135,7 @@ def load_key_file(path: Path, name: str) -> bytes:
     try:
         if path.stat().st_mode & 0o077:
             raise ConfigError(f"the {name} {path} can be read by others: chmod 600 it ({OWNER_ADVICE}).")
-        return parse_key(path.read_text().strip())
+        return parse_key(trim(path.read_text(encoding="utf-8")))
     except OSError as error:
         raise ConfigError(f"the {name} {path} cannot be read: {error.strerror}.") from error
     except ValueError:

@@ -6,7 +6,6 @@ refuses it names the character, and what shows it makes it visible. Pure.
 """
 
 import unicodedata
-from collections.abc import Iterator
 from typing import Final
 
 # Letters and signs by their class, and blank on the screen. `str.isprintable` takes them.
@@ -39,11 +38,24 @@ def describe_character(character: str) -> str:
     return f"{code} {unicodedata.name(character, 'unnamed').lower()}"
 
 
-def find_invisible(text: str) -> str | None:
-    """The first invisible character and its place: `U+200B zero width space at character 3`. None if none."""
+def find_invisible(text: str, before: int = 0) -> str | None:
+    """The first invisible character and its place: `U+200B zero width space at character 3`. None if none.
+
+    `before` is how many characters stand before this text.
+    """
     if text.isprintable() and _BLANK.isdisjoint(text):
         return None
-    return next(f"{describe_character(one)} at character {place}" for place, one in _list_invisible(text))
+    return next(
+        f"{describe_character(one)} at character {place}"
+        for place, one in enumerate(text, start=before + 1)
+        if is_invisible(one)
+    )
+
+
+def note_invisible(text: str, before: int = 0) -> str:
+    """What a refusal of this text adds: ` (it has U+200B zero width space at character 3)`, or nothing."""
+    found = find_invisible(text, before)
+    return "" if found is None else f" (it has {found})"
 
 
 def show_invisible(text: str, keep: str = "") -> str:
@@ -63,9 +75,15 @@ def trim(text: str) -> str:
     return text[begin:end]
 
 
+def drop_invisible(text: str) -> str:
+    """The text without its invisible characters, and without spaces at its ends: what a person sees of it."""
+    return "".join(one for one in text if not is_invisible(one)).strip()
+
+
+def clean(text: str) -> str:
+    """The trimmed text of a name or a sentence, with the usual space for every other one."""
+    return "".join(" " if unicodedata.category(one) == "Zs" else one for one in trim(text))
+
+
 def _is_margin(character: str) -> bool:
     return character == " " or is_invisible(character)
-
-
-def _list_invisible(text: str) -> Iterator[tuple[int, str]]:
-    return ((place, one) for place, one in enumerate(text, start=1) if is_invisible(one))

@@ -138,7 +138,7 @@ def _read_secret(path: Path, source: str) -> str:
         with path.open("rb") as file:
             mode = os.fstat(file.fileno()).st_mode
             content = file.read(MAX_BYTES + 1)
-        text = content.decode()
+        text = content.decode("utf-8-sig")
     except OSError as error:
         advice = f" ({MODE_ADVICE})" if isinstance(error, PermissionError) else ""
         raise ConfigError(
@@ -170,7 +170,8 @@ def _read_toml(path: Path | None) -> dict[str, Given]:
     try:
         with path.open("rb") as file:
             readable_by_all = bool(os.fstat(file.fileno()).st_mode & stat.S_IROTH)
-            content = tomllib.load(file, parse_float=str)
+            # Some editors write a byte order mark before UTF-8.
+            content = tomllib.loads(file.read().decode("utf-8-sig"), parse_float=str)
     except OSError as error:
         raise ConfigError(f"the settings file {path} cannot be read: {error.strerror}.") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

@@ -6,6 +6,8 @@ Digits are those of ASCII. Python also reads `２０２６`, which no file name,
 from datetime import date
 from typing import Final
 
+from merchant_wallet.base.invisible_text import note_invisible
+
 MAX_DIGITS: Final = 18
 """A number of the database has at most so many."""
 EPOCH: Final = date(1970, 1, 1)
@@ -15,7 +17,7 @@ class InvalidInput(ValueError):
     """A part of what was typed breaks a rule. The text is a sentence that begins with that part in quotes."""
 
     def __init__(self, part: str, rest: str) -> None:
-        super().__init__(f"{part!r} {rest}")
+        super().__init__(f"{part!r} {rest}{note_invisible(part)}")
         self.part = part
 
 

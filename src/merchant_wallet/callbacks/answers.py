@@ -13,7 +13,7 @@ from typing import Final
 
 import msgspec
 
-from merchant_wallet.base.invisible_text import find_invisible, trim
+from merchant_wallet.base.invisible_text import drop_invisible, find_invisible, trim
 
 SUCCESS: Final = b"success"
 SUCCESS_STATUS: Final = 200
@@ -115,7 +115,7 @@ def _explain_body(body: bytes) -> str | None:
         return "it is empty"
     if text.startswith("<"):
         return "it is a page (HTML); is a sign-in or a firewall in front of the endpoint?"
-    if (odd := find_invisible(text)) is not None and _is_word(_drop_invisible(text)):
+    if (odd := find_invisible(text)) is not None and _is_word(drop_invisible(text)):
         return f"it has {odd}"
     if _is_word(text.strip("\"'")):
         return "the word stands in quotation marks, and must stand alone"
@@ -127,7 +127,3 @@ def _explain_body(body: bytes) -> str | None:
 
 def _is_word(text: str) -> bool:
     return text.lower() == _WORD
-
-
-def _drop_invisible(text: str) -> str:
-    return "".join(one for one in text if find_invisible(one) is None)

@@ -137,10 +137,10 @@ async def _find_user(session: Session, merchant_id: int, ext_user_id: str) -> in
 
 
 def _read_address(text: str | None) -> bytes | None:
-    from merchant_wallet.base.addresses import parse_wallet_address
+    from merchant_wallet.base.addresses import parse_pasted_address
 
     try:
-        return None if text is None else parse_wallet_address(text)[1]
+        return None if text is None else parse_pasted_address(text)[1]
     except ValueError as error:
         raise Failure(f"--address: {error}.", CANNOT_RUN) from None
 
@@ -363,7 +363,7 @@ def simulate(
     units = read_amount(amount)
 
     async def act(session: Session) -> dict[str, Any]:
-        from merchant_wallet.base.addresses import parse_wallet_address
+        from merchant_wallet.base.addresses import parse_pasted_address
         from merchant_wallet.base.clock import now_ms
         from merchant_wallet.chains.sandbox.reader import compute_tx_hash
         from merchant_wallet.deposits.sandbox_deposits import add_deposit
@@ -371,7 +371,7 @@ def simulate(
         if not session.settings.sandbox:
             raise Failure("Deposits can be simulated only in the sandbox. This service runs on real chains.")
         try:
-            family, recipient = parse_wallet_address(address)
+            family, recipient = parse_pasted_address(address)
         except ValueError as error:
             raise Failure(f"ADDRESS: {error}.") from None
         if units == 0:

@@ -176,7 +176,7 @@ def check_list(
     Example:
       merchant-wallet screening check-list new-list.txt
     """
-    from merchant_wallet.base.addresses import parse_wallet_address
+    from merchant_wallet.base.addresses import parse_pasted_address
     from merchant_wallet.screening.address_list import ListUnreadable, read_list
 
     try:
@@ -186,7 +186,7 @@ def check_list(
     document: dict[str, Any] = {"addresses": len(found.entries), "digest": found.digest}
     if address is not None:
         try:
-            listed = found.find(parse_wallet_address(address)[1])
+            listed = found.find(parse_pasted_address(address)[1])
         except ValueError as error:
             raise Failure(f"--address: {error}.") from None
         document |= {"verdict": "pass" if listed is None else listed.verdict.value}

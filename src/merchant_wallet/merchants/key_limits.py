@@ -11,6 +11,7 @@ from typing import Final
 
 import msgspec
 
+from merchant_wallet.base.invisible_text import clean, note_invisible
 from merchant_wallet.merchants.records import OPERATIONS, Network
 from merchant_wallet.merchants.settings import SETTINGS, SettingRefused
 
@@ -41,9 +42,10 @@ NO_LIMITS: Final = KeyLimits()
 
 def parse_name(text: str) -> str:
     """The name of a key. Raises SettingRefused."""
-    name = text.strip()
+    name = clean(text)
     if not 1 <= len(name) <= MAX_NAME or not name.isprintable():
-        raise SettingRefused(f"A key's name must be 1 to {MAX_NAME} printable characters.")
+        note = note_invisible(name)
+        raise SettingRefused(f"A key's name must be 1 to {MAX_NAME} printable characters{note}.")
     return name
 
 

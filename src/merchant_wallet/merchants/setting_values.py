@@ -10,6 +10,7 @@ from typing import Any, Final, TypeVar
 
 from merchant_wallet.base.addresses import parse_wallet_address
 from merchant_wallet.base.codes import Refused
+from merchant_wallet.base.invisible_text import clean, drop_invisible, trim
 from merchant_wallet.base.money import RATE_SCALE, parse_rate
 from merchant_wallet.base.notify_url import check_notify_url, lower_scheme
 from merchant_wallet.base.user_input import InvalidInput, parse_digits
@@ -32,6 +33,7 @@ DIGEST: Final = re.compile("[0-9a-f]{64}")
 
 def parse_name(text: str) -> str:
     """A name that is not read as an id."""
+    text = clean(text)
     if not 1 <= len(text) <= MAX_NAME or not text.isprintable():
         raise InvalidInput(text[:MAX_NAME], "is not")
     if text.isdecimal():
@@ -45,7 +47,7 @@ def parse_list(parse_item: Callable[[str], str]) -> Callable[[str], list[str]]:
     def parse(text: str) -> list[str]:
         if text.lower() == NONE:
             return []
-        items = text.replace(",", " ").split()
+        items = list(filter(None, map(trim, text.replace(",", " ").split())))
         if not items:
             raise ValueError(f"nothing was given; say {NONE} to empty the list")
         return sorted({parse_item(item) for item in items})
@@ -72,8 +74,9 @@ def parse_operation(text: str) -> str:
 
 def parse_address(text: str) -> str:
     """A valid address in its stored form."""
-    parse_wallet_address(text)
-    return canonicalize_address(text)
+    seen = drop_invisible(text)
+    parse_wallet_address(seen)
+    return canonicalize_address(seen)
 
 
 def parse_word(*words: str) -> Callable[[str], str]:

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from merchant_wallet.base.chains import DEFAULT_CODES
 from merchant_wallet.base.currencies import KFB, USDT
+from merchant_wallet.base.invisible_text import trim
 from merchant_wallet.base.money import format_rate, format_units, parse_units
 from merchant_wallet.base.opening_hours import canonicalize_hours
 from merchant_wallet.base.signing import HMAC, MD5
@@ -75,7 +76,7 @@ def parse_setting(name: str, text: str) -> tuple[str, Value]:
         hint = f" Did you mean {near[0]}?" if near else f" Settings are: {', '.join(SETTINGS)}."
         raise SettingRefused(f"{name!r} is no setting of a merchant.{hint}")
     try:
-        return setting.column, setting.parse(text.strip())
+        return setting.column, setting.parse(trim(text))
     except ValueError as error:
         raise SettingRefused(f"{name} must be {setting.rule}: {error}.") from None
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from merchant_wallet.base.addresses import parse_wallet_address
+from merchant_wallet.base.addresses import parse_pasted_address
 from merchant_wallet.base.db import Queries
 from merchant_wallet.base.user_input import parse_digits
 from merchant_wallet.reporting import books, paging
@@ -127,7 +127,7 @@ async def show_sub_user(conn: Connection, merchant_id: int, user_id: int) -> Sub
 def read_address(text: str) -> bytes | None:
     """The 20 bytes of a deposit address of either network, or None."""
     try:
-        return parse_wallet_address(text)[1]
+        return parse_pasted_address(text)[1]
     except ValueError:
         # The text may be an id instead.
         return None

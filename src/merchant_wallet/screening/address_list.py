@@ -20,7 +20,7 @@ from typing import Final
 import msgspec
 import structlog
 
-from merchant_wallet.base.addresses import parse_wallet_address
+from merchant_wallet.base.addresses import parse_pasted_address
 from merchant_wallet.screening.verdicts import Reason, Source, Verdict, tidy
 
 MAX_BYTES: Final = 16 * 2**20
@@ -81,7 +81,7 @@ def parse_list(raw: bytes) -> AddressList:
 
 
 def _parse_line(words: list[str], comment: str) -> tuple[bytes, Verdict, str]:
-    address = parse_wallet_address(words[0])[1]
+    address = parse_pasted_address(words[0])[1]
     if len(words) == 1:
         return address, Verdict.REFUSE, tidy(comment)
     verdict = _WORDS.get(words[1].lower())

@@ -14,7 +14,7 @@ from psycopg import AsyncConnection
 from psycopg.rows import class_row
 
 from merchant_wallet.audit.cell_changes import Told, change_cell
-from merchant_wallet.base.addresses import parse_wallet_address
+from merchant_wallet.base.addresses import parse_pasted_address
 from merchant_wallet.base.db import Queries
 from merchant_wallet.base.ids import MAX_ID
 from merchant_wallet.base.money import MAX_BALANCE_UNITS, format_units
@@ -230,7 +230,7 @@ def _as_user_id(text: str) -> int | None:
 
 def _as_address(text: str) -> bytes | None:
     try:
-        return parse_wallet_address(text)[1]
+        return parse_pasted_address(text)[1]
     except ValueError:
         # The text may be an id instead.
         return None

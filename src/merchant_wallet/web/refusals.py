@@ -11,6 +11,7 @@ from typing import Final
 from merchant_wallet.web.languages import N_, Language, translate
 
 FORMS: Final = (
+    N_("{refusal} (it has {character} at character {place})"),
     N_("{field} is required"),
     N_("{field} must have at most {count} characters"),
     N_("{field} must have at most {count} decimals"),
@@ -66,7 +67,10 @@ def translate_refusal(language: Language, msg: str) -> str:
         return told
     for form, pattern in _read_patterns():
         if found := pattern.fullmatch(msg):
-            return translate(language, form, **found.groupdict())
+            values = found.groupdict()
+            if "refusal" in values:
+                values["refusal"] = translate_refusal(language, values["refusal"])
+            return translate(language, form, **values)
     return msg
 
 

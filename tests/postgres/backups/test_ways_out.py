@@ -28,7 +28,7 @@ def test_a_bucket_is_reached_with_the_settings_of_connections(
             bucket.behave = answer(200, b"", 'ETag: "x"\r\nConnection: close\r\n')
             host = f"localhost:{bucket.port}"
             monkeypatch.setenv("AWS_ENDPOINT_URL", f"https://{host}")
-            with pytest.raises(StoreAway, match="Its certificate is not trusted: name .* WALLET_CA_FILE"):
+            with pytest.raises(StoreAway, match=r"Its certificate is not trusted: name .* WALLET_CA_FILE"):
                 await put(PLAIN)
             await put(Outbound(company.file))
             assert [request.line for request in bucket.received] == ["PUT /wallet/here/1/wal/a HTTP/1.1"]

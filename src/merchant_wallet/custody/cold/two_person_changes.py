@@ -19,6 +19,7 @@ from merchant_wallet.approvals.changes import Applied, ChangeRefused, Connection
 from merchant_wallet.audit.records import Author
 from merchant_wallet.base.addresses import ZERO, format_address, parse_address
 from merchant_wallet.base.chains import is_evm
+from merchant_wallet.base.invisible_text import drop_invisible
 from merchant_wallet.base.money import MAX_BALANCE_UNITS, format_units, parse_units
 from merchant_wallet.custody.cold import store, wallets
 from merchant_wallet.custody.cold.limits import (
@@ -126,7 +127,7 @@ async def describe_address(
     if text is None:
         return {"coldWallet": None}
     try:
-        address = parse_address(chain, text)
+        address = parse_address(chain, drop_invisible(text))
     except ValueError:
         raise ColdRefused(ColdRefusal.NOT_AN_ADDRESS) from None
     if address in (ZERO, token):

@@ -15,6 +15,7 @@ from typing import Any, Final, Literal, Protocol
 from merchant_wallet.base.addresses import format_address, parse_wallet_address
 from merchant_wallet.base.chains import CHAINS, COINS, Family, is_evm
 from merchant_wallet.base.counted import count_of
+from merchant_wallet.base.invisible_text import drop_invisible
 from merchant_wallet.base.setting_types import show_coins
 from merchant_wallet.chains.foreign import Moved, SeenTransaction, TokenWords
 from merchant_wallet.chains.protocol import Block, ChainAway, ChainDisagrees
@@ -166,6 +167,7 @@ def can_look_for(text: str) -> bool:
 
 def _read(text: str) -> tuple[str, tuple[Family, bytes] | None]:
     """The digits of a hash, or the family and the bytes of an address. Raises NotAsked."""
+    text = drop_invisible(text)
     digits = text.lower().removeprefix("0x")
     if len(digits) == _HASH_DIGITS and all(digit in "0123456789abcdef" for digit in digits):
         return digits, None

@@ -19,6 +19,7 @@ from merchant_wallet.approvals.changes import Applied, ChangeRefused, Connection
 from merchant_wallet.audit.records import Author
 from merchant_wallet.base.addresses import ZERO, format_address, parse_address
 from merchant_wallet.base.chains import CHAINS, COINS, EVM
+from merchant_wallet.base.invisible_text import drop_invisible
 from merchant_wallet.base.user_input import parse_digits
 from merchant_wallet.chains.signer import Source
 from merchant_wallet.custody.rescues import store
@@ -192,14 +193,14 @@ async def _check(
 
 def _parse(chain: str, text: str) -> bytes:
     try:
-        return parse_address(chain, text.strip())
+        return parse_address(chain, drop_invisible(text))
     except ValueError:
         raise RescueRefused(RescueRefusal.NOT_AN_ADDRESS) from None
 
 
 def _parse_token(wanted: WantedRescue) -> bytes | None:
     """The contract. None for the chain's coin."""
-    text = wanted.token.strip()
+    text = drop_invisible(wanted.token)
     if text.upper() == COINS[wanted.chain]:
         return None
     try:
