@@ -22,6 +22,7 @@ from merchant_wallet.base.outbound import (
     read_proxies,
     show_no_proxy,
 )
+from merchant_wallet.cli.doctor import check_outbound
 
 LIMITS = httpx.Limits()
 SQUID = Proxy("squid.corp", 3128)
@@ -180,3 +181,20 @@ def test_a_proxy_is_named_by_a_url_that_every_client_reads() -> None:
     assert proxy == Proxy("squid.corp", 443, True, USER, PASSWORD)
     assert proxy is not None
     assert proxy.url == "https://wallet:p%40ss%3A%20word@squid.corp:443"
+
+
+def test_doctor_says_whom_connections_trust_and_where_they_go(tmp_path: Path) -> None:
+    def check(**settings: str) -> tuple[str, bool] | None:
+        env = {f"WALLET_{name.upper()}": text for name, text in settings.items()}
+        found = check_outbound(load_settings(env))
+        return found and (found.text, found.advice is None)
+
+    assert check() is None
+    company = Authority(tmp_path)
+    assert check(ca_file=str(company.file), proxies="all=http://u:hunter2@squid:3128 nodes=direct") == (
+        f"also the certificates of {company.file} are trusted, callbacks through squid:3128,"
+        " screening through squid:3128, backups through squid:3128",
+        True,
+    )
+    text, is_sound = check(ca_file=str(tmp_path / "none.pem")) or ("", True)
+    assert (text.startswith("WALLET_CA_FILE names"), is_sound) == (True, False)

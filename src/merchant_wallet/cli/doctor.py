@@ -20,6 +20,7 @@ import typer
 
 from merchant_wallet.base.chains import CODES
 from merchant_wallet.base.config import NODE_SETTINGS, has_master_key
+from merchant_wallet.base.outbound import ALL, Destination, Untrusting
 from merchant_wallet.base.setting_sources import LINKS_ADVICE, list_service_links
 from merchant_wallet.base.settings import Settings
 from merchant_wallet.cli.failures import REFUSED, Failure, explain
@@ -164,6 +165,8 @@ async def _check_all(data: Path | None) -> AsyncIterator[Finding]:
     yield judge_build(optimised=runs_optimised())
     settings = read_running(data)
     yield _check_configuration(settings)
+    if (outbound := check_outbound(settings)) is not None:
+        yield outbound
     url = find_database(settings)
     async with await db.connect(url) as conn:
         yield _check_version(conn.info.server_version)
@@ -229,6 +232,19 @@ def _check_configuration(settings: Settings) -> Finding:
         text = "WALLET_SANDBOX is false, and no chain has a node"
         return Finding("configuration", text, f"set {NODE_SETTINGS}")
     return Finding("configuration", f"{folder}, live: real USDT, {nodes}", hint=hint)
+
+
+def check_outbound(settings: Settings) -> Finding | None:
+    """Whom connections to others trust, and their proxies. None if nothing is set and nothing is wrong."""
+    outbound = settings.outbound
+    try:
+        outbound.tls()
+    except Untrusting as error:
+        return Finding("outbound", str(error), "correct WALLET_CA_FILE, SSL_CERT_FILE or SSL_CERT_DIR")
+    parts = [] if outbound.ca_file is None else [f"also the certificates of {outbound.ca_file} are trusted"]
+    ways = {one: dict(outbound.proxies).get(one, dict(outbound.proxies).get(ALL)) for one in Destination}
+    parts += [f"{one} through {proxy.name}" for one, proxy in ways.items() if proxy is not None]
+    return Finding("outbound", ", ".join(parts)) if parts else None
 
 
 def _check_version(version: int) -> Finding:
