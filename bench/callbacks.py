@@ -18,7 +18,6 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-import httpx
 import msgspec
 import uvloop
 
@@ -111,7 +110,7 @@ async def _measure(url: str, port: int, callbacks: int, say: Say) -> Delivered:
 async def _callback_sender(connect: Connect) -> AsyncIterator[CallbackSender]:
     with ThreadPoolExecutor(MAX_CONCURRENT) as threads:
         policy = TargetPolicy(make_resolver(threads), LOOPBACK, http_allowed=True)
-        sender = CallbackSender(connect, KEYRING, CallbackClient(policy, httpx.create_ssl_context()))
+        sender = CallbackSender(connect, KEYRING, CallbackClient(policy))
         try:
             yield sender
         finally:

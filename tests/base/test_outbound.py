@@ -187,7 +187,7 @@ def test_doctor_says_whom_connections_trust_and_where_they_go(tmp_path: Path) ->
     def check(**settings: str) -> tuple[str, bool] | None:
         env = {f"WALLET_{name.upper()}": text for name, text in settings.items()}
         found = check_outbound(load_settings(env))
-        return found and (found.text, found.advice is None)
+        return None if found is None else (found.text, found.advice is None)
 
     assert check() is None
     company = Authority(tmp_path)

@@ -108,7 +108,8 @@ def test_every_attempt_is_kept_with_what_came_of_it(in_scene: InScene) -> None:
     async def scenario(scene: CallbackScene) -> None:
         event = await scene.cancelled(await scene.open_merchant())
         sender = scene.sender(timeout_s=0.2)
-        behaviours: list[Behaviour] = [REFUSE, answer(200, b"ok"), hang, answer(200, b"x" * 2000), answer()]
+        marked = answer(200, b"\xef\xbb\xbfsuccess")
+        behaviours: list[Behaviour] = [REFUSE, answer(200, b"ok"), hang, answer(200, b"x" * 2000), marked]
         for behave in behaviours:
             scene.receiver.behave = behave
             await scene.deliver(sender)
@@ -122,9 +123,12 @@ def test_every_attempt_is_kept_with_what_came_of_it(in_scene: InScene) -> None:
             (2, 200, "the body of the answer is not the word success"),
             (3, None, "no complete answer within 0.2 s"),
             (4, 200, "the body of the answer is not the word success"),
-            (5, 200, None),
+            (5, 200, "the word success has U+FEFF byte order mark at character 1"),
         ]
-        assert [kept.answer for kept in attempts] == [b"no", b"ok", b"", b"x" * 512, b"success"]
+        assert [kept.is_accepted for kept in attempts] == [False] * 4 + [True]
+        assert (attempts[3].remark, attempts[4].failure) == (None, None)
+        assert await scene.states() == {event: "delivered"}
+        assert [kept.answer for kept in attempts[:4]] == [b"no", b"ok", b"", b"x" * 512]
         assert {kept.address for kept in attempts} == {"127.0.0.1"}
         assert attempts[2].latency_ms is not None
         assert attempts[2].latency_ms >= 200

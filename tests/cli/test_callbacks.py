@@ -71,6 +71,7 @@ def test_a_callback_is_shown_with_every_attempt(wallet: Wallet) -> None:
             "httpStatus": 404,
             "latencyMillis": 12,
             "error": "HTTP status 404",
+            "remark": None,
             "answer": "gone \x1b[31m",
         }
     ]

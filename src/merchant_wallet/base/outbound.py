@@ -246,7 +246,7 @@ def _find_store(file: str | None, folder: str | None) -> tuple[str | None, str |
 
     paths = ssl.get_default_verify_paths()
     bundle = paths.cafile or next((str(path) for path in _BUNDLES if path.is_file()), None)
-    capath = paths.capath if paths.capath is not None and any(Path(paths.capath).iterdir()) else None
+    capath = paths.capath if paths.capath and any(Path(paths.capath).iterdir()) else None
     if bundle is None and capath is None:
         # A small container may have none. httpx brings Mozilla's.
         import certifi
