@@ -1,8 +1,16 @@
 """What an answer to a callback means, in words for the engineer of the endpoint."""
 
+import msgspec
 from tests.rows import each_row
 
-from merchant_wallet.callbacks.answers import Answer, explain_failure, find_remark, is_accepted
+from merchant_wallet.callbacks.answers import Answer, Kept, explain_failure, find_remark, is_accepted
+
+
+class KeptAnswer(msgspec.Struct, Kept, frozen=True):
+    """The column of an attempt that says what came of it."""
+
+    error: str | None
+
 
 WORD = "the body of the answer is not the word success"
 
@@ -20,14 +28,21 @@ WORD = "the body of the answer is not the word success"
 def test_the_word_is_taken_with_what_nobody_sees_around_it(body: bytes, remark: str | None) -> None:
     assert is_accepted(200, body)
     assert explain_failure(Answer(1, "192.0.2.1", 200, body)) is None
-    assert find_remark(Answer(1, "192.0.2.1", 200, body)) == remark
+    kept = KeptAnswer(find_remark(Answer(1, "192.0.2.1", 200, body)))
+    assert (kept.failure, kept.remark) == (None, remark)
 
 
 def test_what_was_passed_over_is_joined() -> None:
     answer = Answer(1, "192.0.2.1", 200, b"success\xc2\xa0", remark="the certificate is old")
-    assert find_remark(answer) == (
+    assert KeptAnswer(find_remark(answer)).remark == (
         "the certificate is old; the word success has U+00A0 no-break space at character 8"
     )
+
+
+def test_the_word_in_an_answer_that_broke_off_is_a_failure() -> None:
+    answer = Answer(1, "192.0.2.1", 200, b"success", "RemoteProtocolError: peer closed connection")
+    kept = KeptAnswer(explain_failure(answer))
+    assert (kept.failure, kept.remark) == ("RemoteProtocolError: peer closed connection", None)
 
 
 @each_row(

@@ -182,6 +182,16 @@ def test_a_proxy_that_opens_no_tunnel_is_an_error_that_says_so(
     run(scenario, tmp_path)
 
 
+def test_a_proxy_that_is_away_is_not_taken_for_the_endpoint(tmp_path: Path) -> None:
+    async def scenario(network: Network) -> None:
+        network.squid.port = 1
+        got = await network.send()
+        assert got.http_status is None
+        assert str(got.error).startswith("the platform's proxy can't be reached: ")
+
+    run(scenario, tmp_path)
+
+
 def test_another_address_of_the_host_is_tried_when_the_proxy_can_not_reach_one(tmp_path: Path) -> None:
     async def scenario(network: Network) -> None:
         network.names = Names("127.0.0.9", "127.0.0.1")
@@ -199,7 +209,8 @@ def test_a_proxy_may_be_reached_over_tls_itself(tmp_path: Path) -> None:
             assert (await network.send(outbound)).http_status == 200
             assert secure.asked == [f"127.0.0.1:{network.receiver.port}"]
             got = await network.send(outbound._replace(ca_file=Authority(tmp_path, "Another CA").file))
-            assert "the certificate is not trusted" in str(got.error)
+            why = "unable to get local issuer certificate"
+            assert got.error == f"the certificate of the platform's proxy is not trusted: {why}"
 
     run(scenario, tmp_path)
 

@@ -83,7 +83,7 @@ def test_each_attempt_shows_status_time_and_the_first_bytes_as_text(careful: Sho
 def test_an_accepted_attempt_shows_what_was_odd_about_it(careful: Shop, people: People) -> None:
     event = make_event(careful)
     odd = "the word success has U+200B zero width space at character 8"
-    try_once(careful, event, 200, "success\u200b".encode(), odd)
+    try_once(careful, event, 200, "success\u200b".encode(), f"accepted, although {odd}")
     page = people.signed_in("operator").page(f"{CALLBACKS}/{event}")
     assert f"Accepted, although: {odd}" in read_text(page)
     assert "success&lt;U+200B&gt;" in page

@@ -17,6 +17,8 @@ from merchant_wallet.base.invisible_text import drop_invisible, find_invisible, 
 
 SUCCESS: Final = b"success"
 SUCCESS_STATUS: Final = 200
+ALTHOUGH: Final = "accepted, although "
+"""Begins what is stored of an accepted answer. No reason of a failure begins so."""
 _WORD: Final = SUCCESS.decode()
 _UTF_16: Final = (b"\xff\xfe", b"\xfe\xff")
 _NOT_THE_WORD: Final = "the body of the answer is not the word success"
@@ -49,30 +51,26 @@ class Answer(msgspec.Struct, frozen=True):
 
 
 class Kept:
-    """An attempt as it is stored: `error` says why it failed, or what was odd about an accepted answer."""
+    """An attempt as it is stored: `error` says why it failed. After `ALTHOUGH` it says what was odd about an
+    answer that was accepted.
+    """
 
     __slots__ = ()
-    http_status: int | None
     error: str | None
-    answer: bytes | None
-
-    @property
-    def is_accepted(self) -> bool:
-        """Whether the answer accepted the callback."""
-        return is_accepted(self.http_status, self.answer or b"")
 
     @property
     def failure(self) -> str | None:
         """Why it failed."""
-        return None if self.is_accepted else self.error
+        return None if self.remark else self.error
 
     @property
     def remark(self) -> str | None:
         """What was odd about the accepted answer."""
-        return self.error if self.is_accepted else None
+        error = self.error or ""
+        return error.removeprefix(ALTHOUGH) if error.startswith(ALTHOUGH) else None
 
 
-def is_accepted(http_status: int | None, body: bytes) -> bool:
+def is_accepted(http_status: int, body: bytes) -> bool:
     """Whether an answer accepts the callback."""
     if http_status != SUCCESS_STATUS:
         return False
@@ -93,10 +91,11 @@ def explain_failure(answer: Answer) -> str | None:
 
 
 def find_remark(answer: Answer) -> str | None:
-    """What was odd about an answer that was accepted. None if nothing was."""
+    """What is stored of an answer that was accepted and odd. None if it was not odd."""
     odd = find_invisible(answer.body.decode("utf-8", "replace").strip(" \t\r\n"))
     remarks = (answer.remark, None if odd is None else f"the word success has {odd}")
-    return "; ".join(filter(None, remarks)) or None
+    told = "; ".join(filter(None, remarks))
+    return ALTHOUGH + told if told else None
 
 
 def _explain_status(http_status: int) -> str | None:

@@ -126,7 +126,7 @@ class CallbackClient:
             return await self._exchange_over(tls, target, address, payload, progress)
         except httpcore.ConnectError as failure:
             refused = find_certificate_error(failure)
-            if refused is None:
+            if refused is None or isinstance(failure, ProxyRefused):
                 raise
         await self._exchange_over(self._outbound.tls(), target, address, payload, progress)
         progress.remark = f"the certificate breaks a rule of RFC 5280: {refused.verify_message}"

@@ -3,7 +3,7 @@
 Rules:
 - The proxy gets what the caller says: an address that was judged, or a host's name. TLS with the endpoint
   begins inside the tunnel, so the proxy reads nothing of it.
-- A proxy that refuses is a `ProxyRefused`, and nothing was sent to the endpoint.
+- A proxy that refuses or is away is a `ProxyRefused`, and nothing was sent to the endpoint.
 """
 
 import re
@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import httpcore
 
-from merchant_wallet.base.outbound import Outbound, Proxy
+from merchant_wallet.base.outbound import Outbound, Proxy, find_certificate_error
 
 MAX_HEAD_BYTES: Final = 16_384
 _STATUS: Final = re.compile(rb"HTTP/1\.[0-9] ([0-9]{3})[^\r\n]*\r\n")
@@ -48,18 +48,23 @@ class ProxyTunnel(httpcore.AsyncNetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.AsyncNetworkStream:
-        """A connection to the host of this tunnel. Raises ProxyRefused, and what a connection raises."""
-        stream = await self._direct.connect_tcp(
-            self._proxy.host, self._proxy.port, timeout, local_address, socket_options
-        )
+        """A connection to the host of this tunnel. Raises ProxyRefused, also if the proxy is away."""
         try:
-            if self._proxy.is_encrypted:
-                stream = await stream.start_tls(self._outbound.tls(), self._proxy.host, timeout)
-            await stream.write(self._write_request(port), timeout)
-            _judge(await _read_head(stream, timeout))
-        except BaseException:
-            await stream.aclose()
+            stream = await self._direct.connect_tcp(
+                self._proxy.host, self._proxy.port, timeout, local_address, socket_options
+            )
+            try:
+                if self._proxy.is_encrypted:
+                    stream = await stream.start_tls(self._outbound.tls(), self._proxy.host, timeout)
+                await stream.write(self._write_request(port), timeout)
+                _judge(await _read_head(stream, timeout))
+            except BaseException:
+                await stream.aclose()
+                raise
+        except ProxyRefused:
             raise
+        except (httpcore.NetworkError, httpcore.TimeoutException) as failure:
+            raise ProxyRefused(_describe(failure)) from failure
         return stream
 
     async def sleep(self, seconds: float) -> None:
@@ -72,6 +77,15 @@ class ProxyTunnel(httpcore.AsyncNetworkBackend):
         if self._proxy.authorization is not None:
             lines.append(b"Proxy-Authorization: %b" % self._proxy.authorization)
         return b"\r\n".join(lines) + _END
+
+
+def _describe(failure: Exception) -> str:
+    if isinstance(failure, httpcore.TimeoutException):
+        return "the platform's proxy does not answer in time"
+    refused = find_certificate_error(failure)
+    if refused is not None:
+        return f"the certificate of the platform's proxy is not trusted: {refused.verify_message}"
+    return f"the platform's proxy can't be reached: {failure}"
 
 
 async def _read_head(stream: httpcore.AsyncNetworkStream, timeout_s: float | None) -> bytes:

@@ -55,7 +55,6 @@ class CallbackLine(Callback, Kept, frozen=True):
     tried_ms: int | None
     http_status: int | None
     error: str | None
-    answer: bytes | None
 
 
 class CallbackFilter(msgspec.Struct, frozen=True):

@@ -13,7 +13,7 @@ c.merchant_id, c.order_id, c.status, c.event_type, c.event_id, c.state, c.attemp
 -- fragment: columns
 -- All columns of a list: `m` is the callback's merchant, `w` its order, `t` its last attempt.
 {own_columns}, m.name as merchant_name, coalesce(w.notify_url, m.deposit_notify_url) as url, t.at_ms as tried_ms,
-       t.http_status, t.error, t.answer;
+       t.http_status, t.error;
 
 -- fragment: joins
 -- The tables of these columns.
