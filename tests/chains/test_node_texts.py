@@ -13,9 +13,11 @@ from cryptography import x509
 from devnet.evm_node import EvmDevnet
 from tests.callbacks.test_client import make_certificate
 from tests.chains.node_proxy import NodeProxy, Raw
+from tests.forward_proxy import open_proxy
 from tests.rows import each_row
 
 from merchant_wallet.base.node_addresses import NodeAddress, read_headers, read_node
+from merchant_wallet.base.outbound import Outbound
 from merchant_wallet.chains.evm.node import EvmNodes
 from merchant_wallet.chains.jsonrpc import CallReverted, JsonRpc
 from merchant_wallet.chains.node_texts import describe_failure, show_body
@@ -95,6 +97,20 @@ async def ask(node: str | NodeAddress) -> str:
         return str(failed.value)
     finally:
         await nodes.close()
+
+
+def test_a_proxy_that_opens_no_connection_is_named_without_its_credentials(tmp_path: Path) -> None:
+    async def scenario() -> str:
+        async with open_proxy() as squid:
+            squid.wants_credentials = True
+            wrong = squid.proxy()._replace(password="hunter2")
+            return await ask(NodeAddress("https://n.example", outbound=Outbound(proxies=(("all", wrong),))))
+
+    assert asyncio.run(scenario()) == (
+        "n.example: eth_chainId: the proxy opens no connection: 407 Proxy Authentication Required"
+    )
+    missing = NodeAddress("https://n.example", outbound=Outbound(tmp_path / "none.pem"))
+    assert "eth_chainId: WALLET_CA_FILE names" in asyncio.run(ask(missing))
 
 
 def test_a_certificate_that_is_not_trusted_is_named(tmp_path: Path) -> None:

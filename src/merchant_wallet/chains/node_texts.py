@@ -14,6 +14,7 @@ from typing import Final
 import httpx
 
 from merchant_wallet.base.errors import list_causes
+from merchant_wallet.base.outbound import Untrusting
 
 MAX_SHOWN: Final = 200
 """Characters of a node's own text."""
@@ -48,6 +49,11 @@ def describe_failure(error: Exception, timeout_s: float) -> str:
     """Why a request got no answer. Texts of libraries may hold the URL, so none is repeated."""
     if isinstance(error, TimeoutError | httpx.TimeoutException):
         return f"no answer within {timeout_s:g} s"
+    if isinstance(error, Untrusting):
+        return str(error)
+    if isinstance(error, httpx.ProxyError):
+        # Only the status of its answer and its words.
+        return f"the proxy opens no connection: {show_text(str(error))}"
     for cause in list_causes(error):
         if sentence := _describe_cause(cause):
             return sentence

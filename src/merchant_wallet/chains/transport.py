@@ -26,6 +26,7 @@ import httpx
 
 from merchant_wallet.base.errors import TransientError
 from merchant_wallet.base.node_addresses import NodeAddress, name_of, read_node
+from merchant_wallet.base.outbound import Untrusting
 from merchant_wallet.chains.call_budget import Purpose
 from merchant_wallet.chains.node_access import Answer, NodeAccess, NodeUse, NoTurn, access_of
 from merchant_wallet.chains.node_texts import describe_failure, show_body, show_text
@@ -225,7 +226,7 @@ class Endpoints:
         try:
             async with asyncio.timeout(self._timeout_s):
                 answer = await self._send(node, access, body, path, limit_bytes)
-        except (TimeoutError, httpx.HTTPError, httpx.InvalidURL, httpx.StreamError) as error:
+        except (TimeoutError, Untrusting, httpx.HTTPError, httpx.InvalidURL, httpx.StreamError) as error:
             if isinstance(error, TimeoutError):
                 self._silent_s[node] = self._late_s[node] = asyncio.get_running_loop().time()
             # The text of such an error may hold the URL.

@@ -16,6 +16,7 @@ from starlette.responses import Response
 from merchant_wallet.approvals.changes import ChangeRefused, Facts, ProposedChange
 from merchant_wallet.base.addresses import format_address
 from merchant_wallet.base.chains import CODES
+from merchant_wallet.base.invisible_text import clean
 from merchant_wallet.console import flash, proposal_forms
 from merchant_wallet.console.form_state import EMPTY_FORM, FormState, refill
 from merchant_wallet.console.notices import PAYOUTS
@@ -75,7 +76,7 @@ async def show_payouts(request: ConsoleRequest, conn: Connection) -> Response:
 
 async def stop(request: ConsoleRequest, conn: Connection) -> Response:
     """Stop new payouts of a chain."""
-    chain, reason = _read_chain(request), request.form.text("reason")
+    chain, reason = _read_chain(request), clean(request.form.text("reason"))
     if not 1 <= len(reason) <= MAX_REASON or not reason.isprintable():
         return await _show(
             request, conn, chain, refill(request.form, ("reason",), {"reason": request.translate(NO_REASON)})

@@ -16,6 +16,7 @@ from starlette.responses import Response
 from merchant_wallet.approvals.acts import asked, kinds
 from merchant_wallet.approvals.changes import ChangeRefused
 from merchant_wallet.base.chains import is_evm
+from merchant_wallet.base.invisible_text import clean
 from merchant_wallet.base.money import parse_units
 from merchant_wallet.base.user_input import parse_digits
 from merchant_wallet.console import flash, proposal_forms
@@ -257,7 +258,7 @@ async def say_asked(conn: Connection) -> tuple[str, str]:
 
 def read_reason(request: ConsoleRequest) -> str | None:
     """The typed reason; None if there is none, or if it can't be stored."""
-    reason = request.form.text("reason")
+    reason = clean(request.form.text("reason"))
     return reason if 1 <= len(reason) <= MAX_REASON and reason.isprintable() else None
 
 

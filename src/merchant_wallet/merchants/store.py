@@ -22,6 +22,7 @@ from merchant_wallet.base.addresses import derive_account_xpub
 from merchant_wallet.base.cells import DEFAULT_CELL_ID
 from merchant_wallet.base.chains import COIN_TYPES
 from merchant_wallet.base.db import Queries
+from merchant_wallet.base.invisible_text import clean, note_invisible
 from merchant_wallet.base.user_input import parse_digits
 from merchant_wallet.merchants import xpub_pool
 from merchant_wallet.merchants.addresses import issue_own_addresses
@@ -178,6 +179,7 @@ async def find(conn: Connection, text: str) -> MerchantRef:
 
     Raises MerchantUnknown, MerchantAmbiguous.
     """
+    text = clean(text)
     merchant_id = parse_digits(text)
     # No name has such characters, and the database would refuse some of them as text.
     word = text if text.isprintable() else None
@@ -185,7 +187,7 @@ async def find(conn: Connection, text: str) -> MerchantRef:
         await cursor.execute(QUERIES["find_merchants"].text, {"merchant_id": merchant_id, "word": word})
         rows = await cursor.fetchall()
     if not rows:
-        raise MerchantUnknown(f"No merchant has the id, appKey or name {text!r}.")
+        raise MerchantUnknown(f"No merchant has the id, appKey or name {text!r}{note_invisible(text)}.")
     surest = [row for row in rows if row["how"] == rows[0]["how"]]
     if len(surest) > 1:
         found = ", ".join(str(row["merchant_id"]) for row in surest)

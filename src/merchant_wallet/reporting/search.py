@@ -11,6 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from merchant_wallet.base.db import Queries
+from merchant_wallet.base.invisible_text import trim
 from merchant_wallet.base.user_input import parse_digits
 from merchant_wallet.reporting import books, callbacks, deposits, entries, merchants, orders, sub_users
 from merchant_wallet.reporting.cells import Reach
@@ -90,7 +91,7 @@ def _describe(row: Row) -> tuple[tuple[str, int, str], Detail]:
 
 async def search(home: Connection, cells: Reach, word: str, merchant_id: int | None = None) -> list[Hit]:
     """Everything that a word names, each thing once, merchants first."""
-    word = word.strip()
+    word = trim(word)
     if not word or len(word) > MAX_CHARACTERS or "\0" in word:
         return []
     found: dict[Hit, None] = {}
