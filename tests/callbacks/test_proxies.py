@@ -5,7 +5,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from tests.authority import Authority
+import pytest
+from tests.authority import Authority, use_small_store
 from tests.callbacks.receiver import Receiver, open_receiver
 from tests.forward_proxy import ForwardProxy, open_proxy
 from tests.rows import each_row
@@ -19,6 +20,11 @@ from merchant_wallet.callbacks.target_policy import LOOPBACK, TargetPolicy
 
 PAYLOAD = Payload(b'{"eventId":"evt_1_2"}', ((b"webhook-id", b"evt_1_2"),))
 HOST = "shop.test"
+
+
+@pytest.fixture(autouse=True)
+def _small_store(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    use_small_store(monkeypatch, tmp_path)
 
 
 class Names:

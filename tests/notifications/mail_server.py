@@ -126,6 +126,6 @@ def open_server(
     )
     controller.start()
     try:
-        yield mailbox, MailServer("127.0.0.1", controller.port, tls, SENDER, USER, password, str(certificate))
+        yield mailbox, MailServer("127.0.0.1", controller.port, tls, SENDER, USER, password, certificate)
     finally:
         controller.stop()

@@ -68,7 +68,7 @@ def test_a_server_with_a_strangers_certificate_gets_nothing(tmp_path: Path) -> N
     other = tmp_path / "other"
     other.mkdir()
     with open_server(tmp_path) as (mailbox, server), pytest.raises(MailFailed, match="certificate"):
-        send(msgspec.structs.replace(server, ca_file=str(make_certificate(other))))
+        send(msgspec.structs.replace(server, ca_file=make_certificate(other)))
     assert mailbox.mails == []
 
 
