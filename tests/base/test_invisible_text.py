@@ -54,6 +54,7 @@ def test_what_a_caller_keeps_is_shown_as_it_is() -> None:
         ("a\u3000b", "a\u3000b", "ab", "a b"),
         (f"a{OVERRIDE}b", f"a{OVERRIDE}b", "ab", f"a{OVERRIDE}b"),
         ("a b", "a b", "a b", "a b"),
+        ("\x1b[31ma\x00 ", "\x1b[31ma\x00", "\x1b[31ma\x00", "\x1b[31ma\x00"),
     ],
 )
 def test_ends_are_trimmed_and_odd_spaces_become_the_usual_one(

@@ -66,18 +66,18 @@ def show_invisible(text: str, keep: str = "") -> str:
 
 
 def trim(text: str) -> str:
-    """The text without spaces and invisible characters at its ends."""
+    """The text without spaces and invisible characters at its ends. Control characters stay."""
     begin, end = 0, len(text)
-    while begin < end and _is_margin(text[begin]):
+    while begin < end and _is_harmless(text[begin]):
         begin += 1
-    while end > begin and _is_margin(text[end - 1]):
+    while end > begin and _is_harmless(text[end - 1]):
         end -= 1
     return text[begin:end]
 
 
 def drop_invisible(text: str) -> str:
-    """The text without its invisible characters, and without spaces at its ends: what a person sees of it."""
-    return "".join(one for one in text if not is_invisible(one)).strip()
+    """The text without spaces at its ends and invisible characters anywhere: what a person sees of it."""
+    return "".join(one for one in trim(text) if one == " " or not _is_harmless(one))
 
 
 def clean(text: str) -> str:
@@ -85,5 +85,6 @@ def clean(text: str) -> str:
     return "".join(" " if unicodedata.category(one) == "Zs" else one for one in trim(text))
 
 
-def _is_margin(character: str) -> bool:
-    return character == " " or is_invisible(character)
+def _is_harmless(character: str) -> bool:
+    """Whether it may be left out. A control character that is no space is never left out in silence."""
+    return character.isspace() or (is_invisible(character) and unicodedata.category(character) != "Cc")
