@@ -192,6 +192,21 @@ def test_a_profile_that_can_t_be_used_says_why(
     assert said in run("call", "getMerchantBalance", status=2, env=alone).stderr
 
 
+def test_what_nobody_sees_around_a_key_is_left_out_and_inside_it_is_named(
+    run: Run, environment: dict[str, str], fake: FakeWallet
+) -> None:
+    odd = {
+        name: f"\ufeff{text}\u00a0\n"
+        for name, text in environment.items()
+        if name.endswith(("KEY", "SECRET"))
+    }
+    assert odd
+    assert json.loads(run("call", "getMerchantBalance", env=environment | odd).stdout)["code"] == 200
+    broken = {"MERCHANT_WALLET_SECRET": "ab\u200bcd"}
+    said = run("call", "getMerchantBalance", status=2, env=environment | broken).stderr
+    assert "secret has a character that nobody sees, U+200B at character 3" in said
+
+
 def test_without_any_keys_both_ways_to_give_them_are_told(run: Run, environment: dict[str, str]) -> None:
     alone = {name: environment[name] for name in ("HOME", "XDG_CONFIG_HOME")}
     said = run("call", "getMerchantBalance", status=2, env=alone).stderr

@@ -59,11 +59,12 @@ def sign(
     body = typer.get_binary_stream("stdin").read()
     from merchant_wallet.api import gate, wire
     from merchant_wallet.base import signing
+    from merchant_wallet.base.invisible_text import trim
 
     fields = wire.read_signed_texts(wire.parse_body("application/json", body))
     gate.refuse_callback({**fields})
     secret = secret or (os.environ.get(CLIENTS_VARIABLE) if data is None else None)
-    known = Signer(secret, signing.HMAC) if secret else _find_signer(data, fields.get("appKey"))
+    known = Signer(trim(secret), signing.HMAC) if secret else _find_signer(data, fields.get("appKey"))
     chosen = method or known.method
     is_md5 = chosen == signing.MD5
     if is_md5:

@@ -1,6 +1,9 @@
 """Whom a command calls as: a profile of a file, or the environment.
 
-Rules: the file has secrets, so only its owner may read it. No repr and no message has a secret.
+Rules:
+- The file has secrets, so only its owner may read it. No repr and no message has a secret.
+- What nobody sees at the ends of a value, such as a line break or a no-break space, is left out. Inside a
+  value it is named.
 """
 
 import os
@@ -23,6 +26,8 @@ PREFIX: Final = "MERCHANT_WALLET_"
 OLD_SECRET: Final = "MERCHANT_APP_SECRET"
 """The variable of `merchant-wallet sign`."""
 DEFAULT: Final = "default"
+MARGINS: Final = " \t\r\n\u00a0\u200b\u2060\ufeff"
+"""What copying from pages and editors may add to a value."""
 LIVE_PREFIX: Final = "mk_live_"
 KEYS: Final = ("base_url", "app_key", "secret", "callback_secret", "sign_method")
 VARIABLES: Final = ("URL", "APP_KEY", "SECRET", "CALLBACK_SECRET", "SIGN_METHOD")
@@ -103,7 +108,7 @@ def _read_profile(path: Path, name: str) -> Profile:
     if mode & (stat.S_IRWXG | stat.S_IRWXO):
         raise Failure(f"Others may read {path}, which has secrets. Type: chmod 600 '{path}'")
     try:
-        told = tomllib.loads(path.read_text(encoding="utf-8"))
+        told = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except (ValueError, OSError) as error:
         raise Failure(f"{path} can't be read: {error}") from None
     if not isinstance(told.get(name), dict):
@@ -118,8 +123,17 @@ def _make_profile(name: str, told: Mapping[str, Any]) -> Profile:
     method: Method = told.get("sign_method", HMAC)
     if method not in (HMAC, MD5):
         raise Failure(f"{name}: sign_method must be HMAC or MD5.")
-    texts = {key: str(value) for key, value in told.items() if key != "sign_method"}
+    texts = {key: _clean(name, key, str(value)) for key, value in told.items() if key != "sign_method"}
     return Profile(name, **texts, sign_method=method)
+
+
+def _clean(name: str, key: str, text: str) -> str:
+    text = text.strip(MARGINS)
+    for place, character in enumerate(text, start=1):
+        if not character.isprintable():
+            odd = f"U+{ord(character):04X} at character {place}"
+            raise Failure(f"{name}: {key} has a character that nobody sees, {odd}. Type it anew.")
+    return text
 
 
 def _explain_ways() -> str:
