@@ -128,5 +128,11 @@ def test_a_character_inside_a_setting_is_named_and_a_secret_is_not() -> None:
     )
 
 
+def test_the_lines_of_a_list_are_not_named() -> None:
+    with pytest.raises(ConfigError) as refused:
+        load_settings({"WALLET_ERC20_RPC_HEADERS": f"n.example X-Key: abc\nn.exa{ZERO_WIDTH}mple X-Key"})
+    assert "(it has U+200B zero width space at character 27)" in str(refused.value)
+
+
 def test_a_password_is_taken_as_it_is() -> None:
     assert load_settings({"WALLET_SMTP_PASSWORD": f" p{NBSP}"}).smtp_password == f" p{NBSP}"

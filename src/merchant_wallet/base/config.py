@@ -28,6 +28,8 @@ MASTER_KEY_BYTES = 32
 MASTER_KEY_FILE = "master.key"
 # Others may pass through this folder: as root, PostgreSQL runs as another user inside it.
 DATA_DIR_MODE = 0o711
+# Lists may stand on several lines.
+_SPACES = str.maketrans("\t\r\n", "   ")
 
 
 def load_settings(
@@ -102,7 +104,8 @@ def _parse(name: str, given: Given) -> Any:
     except (ValueError, KeyError):
         # The cause is left out, since it may contain a secret.
         shown = "" if setting.secret else f", not {text!r}"
-        raise ConfigError(f"{given.source} must be {setting.rule}{shown}{note_invisible(text)}.") from None
+        note = note_invisible(text.translate(_SPACES))
+        raise ConfigError(f"{given.source} must be {setting.rule}{shown}{note}.") from None
 
 
 def has_master_key(settings: Settings) -> bool:
