@@ -178,6 +178,29 @@ func TestAfterAnInternalFaultWhatHappenedIsUnknownAndTheRefusalIsTheCause(t *tes
 	}
 }
 
+func TestAfterAReadWithoutAnAnswerNothingIsUnknown(t *testing.T) {
+	ctx := context.Background()
+	reads := []func(*MerchantWallet) error{
+		func(w *MerchantWallet) error { _, err := w.GetMerchantBalance(ctx); return err },
+		func(w *MerchantWallet) error { _, err := w.GetMerchantCustomer(ctx, "alice"); return err },
+		func(w *MerchantWallet) error { _, err := w.GetWithdrawFee(ctx, "5"); return err },
+		func(w *MerchantWallet) error { _, err := w.QueryOrder(ctx, 1, "order-1"); return err },
+		func(w *MerchantWallet) error { _, err := w.Call(ctx, "getMerchantBalance", Fields{}); return err },
+	}
+	for _, trouble := range []reply{disconnect, unavailable, refuseWith(42900, 429, "0")} {
+		wallet := open(t, serve(t, trouble).url, Options{Retries: 1})
+		for _, read := range reads {
+			err := read(wallet)
+			var noAnswer *NoAnswerError
+			if !errors.As(err, &noAnswer) || !strings.Contains(err.Error(), "it moves no money, so call it again later") {
+				t.Error(err)
+			} else if strings.Contains(err.Error(), "unknown") || strings.Contains(err.Error(), "mcOrderId") {
+				t.Error(err)
+			}
+		}
+	}
+}
+
 func TestAnExchangeWithoutAnOrderIDIsNeverSentTwice(t *testing.T) {
 	service := serve(t, disconnect, unavailable)
 	wallet := open(t, service.url, Options{Retries: 1})

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"regexp"
 	"strconv"
@@ -193,7 +194,12 @@ func (w *MerchantWallet) Call(ctx context.Context, operation string, own Fields)
 	if operation == "exchange" && own["mcOrderId"] == "" {
 		link.retries = 0
 	}
-	return link.repeat(ctx, func() (Fields, error) { return w.attempt(ctx, operation, own) })
+	data, err := link.repeat(ctx, func() (Fields, error) { return w.attempt(ctx, operation, own) })
+	var unknown *NoAnswerError
+	if errors.As(err, &unknown) {
+		unknown.onlyReads = reads[operation]
+	}
+	return data, err
 }
 
 func (w *MerchantWallet) attempt(ctx context.Context, operation string, own Fields) (Fields, error) {

@@ -63,14 +63,19 @@ func (e *UnsafeAnswerError) Error() string { return "the answer is not proven: "
 func (e *UnsafeAnswerError) walletError()  {}
 
 // NoAnswerError says that there was no definite answer after all attempts. What happened is unknown: the order may
-// be carried out. Call again with the same order id and the same values until there is an answer.
+// be carried out. Call again with the same order id and the same values until there is an answer. A call that only
+// reads (QueryOrder, GetMerchantCustomer, GetMerchantBalance, GetWithdrawFee) moves no money: call it again later.
 type NoAnswerError struct {
 	// Cause is the last attempt's error. It may be a RefusedError, which errors.As does not find: the order is not
 	// known to be refused.
-	Cause error
+	Cause     error
+	onlyReads bool
 }
 
 func (e *NoAnswerError) Error() string {
+	if e.onlyReads {
+		return "no definite answer; it moves no money, so call it again later: " + e.Cause.Error()
+	}
 	return "what happened is unknown, ask again with the same mcOrderId: " + e.Cause.Error()
 }
 

@@ -21,6 +21,11 @@ const (
 	firstCodeOfAnOrder = 40302
 )
 
+// reads are the operations that move no money: without an answer nothing is unknown.
+var reads = map[string]bool{
+	"queryOrder": true, "getMerchantCustomer": true, "getMerchantBalance": true, "getWithdrawFee": true,
+}
+
 // connection sends requests. Its limits are those of Options.
 type connection struct {
 	http    *http.Client
@@ -134,7 +139,7 @@ func conclude(err error, isUnknown bool) error {
 	if errors.As(err, &lost) {
 		err = lost.cause
 	}
-	return &NoAnswerError{err}
+	return &NoAnswerError{Cause: err}
 }
 
 func retryClass(err error) RetryClass {

@@ -20,6 +20,14 @@ final class Caller
     /** What happens again at a repeat without an mcOrderId. */
     private const ONCE = ['/merchant/exchange', '/sandbox/fund', '/sandbox/deposit'];
 
+    /** Operations that move no money: without an answer nothing is unknown. */
+    private const READS = [
+        '/merchant/queryOrder',
+        '/merchant/getMerchantCustomer',
+        '/merchant/getMerchantBalance',
+        '/merchant/getWithdrawFee',
+    ];
+
     public function __construct(
         private readonly string $baseUrl,
         private readonly string $appKey,
@@ -56,7 +64,7 @@ final class Caller
             }
             $isOver = $attempt >= $retries || ($retry === Retry::NewTimestamp && $clockRepeated);
             if ($isOver || !$retry->isRepeated()) {
-                throw $this->conclude($error, $mayHaveHappened, $attempt + 1);
+                throw $this->conclude($path, $error, $mayHaveHappened, $attempt + 1);
             }
             $clockRepeated = $clockRepeated || $retry === Retry::NewTimestamp;
             $this->wait($retry, $error instanceof RefusedError ? $error->retryAfterS : null, $attempt);
@@ -64,7 +72,7 @@ final class Caller
     }
 
     /** What the caller is told after the last attempt. */
-    private function conclude(WalletError $last, bool $mayHaveHappened, int $attempts): WalletError
+    private function conclude(string $path, WalletError $last, bool $mayHaveHappened, int $attempts): WalletError
     {
         if ($last instanceof RefusedError && !$last->retry->leavesOutcomeUnknown()) {
             if (!$mayHaveHappened || $last->getCode() >= self::FIRST_CODE_AFTER_LOOKUP) {
@@ -72,9 +80,11 @@ final class Caller
             }
         }
         $count = $attempts === 1 ? 'one attempt' : "$attempts attempts";
+        $advice = in_array($path, self::READS, true)
+            ? "no definite answer after $count; it moves no money, so call it again later"
+            : "the outcome is unknown after $count; send it again with the same mcOrderId";
         return new NoAnswerError(
-            "the outcome is unknown after $count; send it again with the same mcOrderId. The last: "
-                . $last->getMessage(),
+            "$advice. The last: {$last->getMessage()}",
             0,
             $last instanceof NoAnswerError ? $last->getPrevious() : $last,
         );

@@ -73,6 +73,26 @@ final class CallerTest extends TestCase
         self::assertCount(3, $transport->requests);
     }
 
+    public function testAfterAReadWithoutAnAnswerNothingIsUnknown(): void
+    {
+        $reads = [
+            static fn (MerchantWallet $wallet) => $wallet->getMerchantBalance(),
+            static fn (MerchantWallet $wallet) => $wallet->getMerchantCustomer('alice'),
+            static fn (MerchantWallet $wallet) => $wallet->getWithdrawFee('5', 'USDT'),
+            static fn (MerchantWallet $wallet) => $wallet->queryOrder(1, 'order-1'),
+            static fn (MerchantWallet $wallet) => $wallet->call('getMerchantBalance'),
+        ];
+        foreach ($reads as $read) {
+            $lost = new \RuntimeException('timeout');
+            foreach ([$lost, self::refusal(50300, 503), self::refusal(42900, 429)] as $trouble) {
+                $wallet = self::wallet(new FixedTransport($trouble, $trouble), retries: 1);
+                $error = self::catch(NoAnswerError::class, static fn () => $read($wallet));
+                self::assertStringContainsString('it moves no money, so call it again later', $error->getMessage());
+                self::assertDoesNotMatchRegularExpression('/unknown|mcOrderId/', $error->getMessage());
+            }
+        }
+    }
+
     public function testWhatWouldHappenAgainWithoutAnOrderIdIsNeverSentTwice(): void
     {
         $own = ['amount' => '10', 'sendCurrency' => 'USDT', 'receiveCurrency' => 'KFB'];

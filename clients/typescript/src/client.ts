@@ -160,7 +160,7 @@ export class MerchantWallet {
     const attempt = () => this.#attempt(operation, texts, options.signal);
     const isOnce = operation === "exchange" && !texts.has("mcOrderId");
     const connection = isOnce ? { ...this.#connection, retries: 0 } : this.#connection;
-    return repeat(connection, attempt, options.signal);
+    return repeat(connection, operation, attempt, options.signal);
   }
 
   async #ask(operation: string, own: object, options?: CallOptions): Promise<results.FieldReader> {

@@ -11,6 +11,14 @@ const MAX_WAIT_MS = 60_000;
 /** Lower codes come before the service looks for a known mcOrderId, so they say nothing of an earlier attempt. */
 const FIRST_CODE_OF_AN_ORDER = 40302;
 
+/** Operations that move no money: without an answer nothing is unknown. */
+const READS: ReadonlySet<string> = new Set([
+  "queryOrder",
+  "getMerchantCustomer",
+  "getMerchantBalance",
+  "getWithdrawFee",
+]);
+
 export interface Connection {
   readonly fetch: typeof fetch;
   /** For a whole attempt: connecting, sending and reading. */
@@ -60,6 +68,7 @@ export async function post(
  */
 export async function repeat<T>(
   connection: Connection,
+  operation: string,
   attempt: () => Promise<T>,
   signal?: AbortSignal,
 ): Promise<T> {
@@ -73,9 +82,11 @@ export async function repeat<T>(
       // Nonces are random: a used one says that something on the way sent this very request before.
       isUnknown ||= leavesUnknown(error) || (error instanceof RefusedError && error.retry === "new nonceStr");
       hadNewTimestamp ||= error instanceof RefusedError && error.retry === "new timestamp";
-      if (waitMs === null || retry >= connection.retries || signal?.aborted) throw end(error, isUnknown);
+      if (waitMs === null || retry >= connection.retries || signal?.aborted) {
+        throw end(operation, error, isUnknown);
+      }
       await delay(waitMs, undefined, signal ? { signal } : {}).catch(() => {
-        throw end(error, isUnknown);
+        throw end(operation, error, isUnknown);
       });
     }
   }
@@ -99,7 +110,7 @@ function leavesUnknown(error: unknown): boolean {
   return error instanceof NotAnAnswer || error instanceof LostAnswer;
 }
 
-function end(error: unknown, isUnknown: boolean): unknown {
+function end(operation: string, error: unknown, isUnknown: boolean): unknown {
   if (!isUnknown) return error;
   if (!leavesUnknown(error)) {
     const isAboutOrder = error instanceof RefusedError && error.code >= FIRST_CODE_OF_AN_ORDER;
@@ -107,7 +118,10 @@ function end(error: unknown, isUnknown: boolean): unknown {
   }
   const cause = error instanceof LostAnswer ? error.cause : error;
   const why = cause instanceof Error ? cause.message : String(cause);
-  return new NoAnswerError(`what happened is unknown, ask again with the same mcOrderId: ${why}`, { cause });
+  const advice = READS.has(operation)
+    ? "no definite answer; it moves no money, so call it again later"
+    : "what happened is unknown, ask again with the same mcOrderId";
+  return new NoAnswerError(`${advice}: ${why}`, { cause });
 }
 
 /** Wraps what `fetch` throws, so that errors of this package are never taken for a lost connection. */

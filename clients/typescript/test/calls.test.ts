@@ -124,6 +124,27 @@ test("after 50000 to the end what happened is unknown, and the refusal is the ca
   assert.equal(sent.length, 4);
 });
 
+test("after a read without an answer nothing is unknown", async (context) => {
+  const reads: ((wallet: MerchantWallet) => Promise<unknown>)[] = [
+    (wallet) => wallet.getMerchantBalance(),
+    (wallet) => wallet.getMerchantCustomer({ extUserId: "alice" }),
+    (wallet) => wallet.getWithdrawFee({ amount: "5" }),
+    (wallet) => wallet.queryOrder({ orderId: 1, mcOrderId: "order-1" }),
+    (wallet) => wallet.call("getMerchantBalance", {}),
+  ];
+  for (const trouble of [disconnect, unavailable, refuse(42900, 429, { "Retry-After": "0" })]) {
+    const { url } = await serve(context, trouble);
+    for (const read of reads) {
+      await assert.rejects(read(open(url, { retries: 1 })), (error: Error) => {
+        assert.ok(error instanceof NoAnswerError);
+        assert.match(error.message, /it moves no money, so call it again later/);
+        assert.doesNotMatch(error.message, /unknown|mcOrderId/);
+        return true;
+      });
+    }
+  }
+});
+
 test("an exchange without an order id is never sent twice", async (context) => {
   const { url, sent } = await serve(context, disconnect, unavailable);
   const own = { amount: "10", sendCurrency: "USDT", receiveCurrency: "KFB" };

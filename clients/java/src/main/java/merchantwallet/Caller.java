@@ -28,6 +28,13 @@ final class Caller {
     /** What happens again at a repeat without an mcOrderId. */
     private static final Set<String> ONCE = Set.of("/merchant/exchange", "/sandbox/fund", "/sandbox/deposit");
 
+    /** Operations that move no money: without an answer nothing is unknown. */
+    private static final Set<String> READS = Set.of(
+            "/merchant/queryOrder",
+            "/merchant/getMerchantCustomer",
+            "/merchant/getMerchantBalance",
+            "/merchant/getWithdrawFee");
+
     private final String baseUrl;
     private final String appKey;
     private final String secret;
@@ -67,15 +74,15 @@ final class Caller {
             mayHaveHappened |= retry == Retry.SAME_ORDER_ID || retry == Retry.NEW_NONCE;
             boolean isOver = attempt >= retries || retry == Retry.NEW_TIMESTAMP && clockRepeated;
             if (isOver || !retry.isRepeated()) {
-                throw conclude(last, mayHaveHappened, attempt + 1);
+                throw conclude(path, last, mayHaveHappened, attempt + 1);
             }
             clockRepeated |= retry == Retry.NEW_TIMESTAMP;
-            waitBefore(retry, retryAfter, attempt);
+            waitBefore(path, retry, retryAfter, attempt);
         }
     }
 
     /** What the caller is told after the last attempt. */
-    private static WalletError conclude(WalletError last, boolean mayHaveHappened, int attempts) {
+    private static WalletError conclude(String path, WalletError last, boolean mayHaveHappened, int attempts) {
         if (last instanceof RefusedError refused && !refused.retry().leavesOutcomeUnknown()) {
             if (!mayHaveHappened || refused.code() >= FIRST_CODE_AFTER_LOOKUP) {
                 return refused;
@@ -83,12 +90,18 @@ final class Caller {
         }
         String count = attempts == 1 ? "one attempt" : attempts + " attempts";
         return new NoAnswerError(
-                "the outcome is unknown after " + count + "; send it again with the same mcOrderId. The last: "
-                        + last.getMessage(),
+                advise(path, "after " + count) + ". The last: " + last.getMessage(),
                 last instanceof RefusedError ? last : last.getCause());
     }
 
-    private void waitBefore(Retry retry, Duration retryAfter, int attempt) {
+    /** What is known without a definite answer, and what to do. */
+    private static String advise(String path, String when) {
+        return READS.contains(path)
+                ? "no definite answer " + when + "; it moves no money, so call it again later"
+                : "the outcome is unknown " + when + "; send it again with the same mcOrderId";
+    }
+
+    private void waitBefore(String path, Retry retry, Duration retryAfter, int attempt) {
         if (retry == Retry.NEW_NONCE || retry == Retry.NEW_TIMESTAMP) {
             return;
         }
@@ -98,14 +111,13 @@ final class Caller {
         try {
             Thread.sleep((long) Math.min(ms, MAX_WAIT.toMillis()));
         } catch (InterruptedException error) {
-            throw interrupted(error);
+            throw interrupted(path, error);
         }
     }
 
-    private static NoAnswerError interrupted(InterruptedException error) {
+    private static NoAnswerError interrupted(String path, InterruptedException error) {
         Thread.currentThread().interrupt();
-        return new NoAnswerError(
-                "interrupted: the outcome is unknown; send it again with the same mcOrderId", error);
+        return new NoAnswerError(advise(path, "after an interruption"), error);
     }
 
     private Fields attempt(String path, Map<String, String> own) {
@@ -119,7 +131,7 @@ final class Caller {
         } catch (IOException error) {
             throw new NoAnswerError("no answer came: " + error, error);
         } catch (InterruptedException error) {
-            throw interrupted(error);
+            throw interrupted(path, error);
         }
         Fields data = read(path, nonce, http);
         if (options.signMethod() == SignMethod.MD5) {

@@ -74,6 +74,24 @@ class CallerTest {
     }
 
     @Test
+    void afterAReadWithoutAnAnswerNothingIsUnknown() {
+        List<Consumer<MerchantWallet>> reads = List.of(
+                MerchantWallet::getMerchantBalance,
+                wallet -> wallet.getMerchantCustomer("alice"),
+                wallet -> wallet.getWithdrawFee(new BigDecimal("5"), "USDT"),
+                wallet -> wallet.queryOrder(1, "order-1"),
+                wallet -> wallet.call("getMerchantBalance", Map.of()));
+        for (Consumer<MerchantWallet> read : reads) {
+            for (FixedTransport.Answer trouble : List.of(LOST, refusal(50300, 503), refusal(42900, 429))) {
+                MerchantWallet wallet = wallet(new FixedTransport(trouble, trouble), 1);
+                String said = assertThrows(NoAnswerError.class, () -> read.accept(wallet)).getMessage();
+                assertTrue(said.contains("it moves no money, so call it again later"), said);
+                assertFalse(said.contains("unknown") || said.contains("mcOrderId"), said);
+            }
+        }
+    }
+
+    @Test
     void whatWouldHappenAgainWithoutAnOrderIdIsNeverSentTwice() {
         Map<String, String> own = new HashMap<>(Map.of("amount", "10", "sendCurrency", "USDT", "receiveCurrency", "KFB"));
         List<Consumer<MerchantWallet>> calls = List.of(
@@ -185,8 +203,9 @@ class CallerTest {
     @Test
     void aThreadThatIsInterruptedLearnsThatTheOutcomeIsUnknown() {
         Thread.currentThread().interrupt();
-        MerchantWallet wallet = wallet(new FixedTransport(LOST), 3);
-        assertThrows(NoAnswerError.class, wallet::getMerchantBalance);
+        FixedTransport transport = new FixedTransport(LOST);
+        NoAnswerError error = assertThrows(NoAnswerError.class, () -> transfer(transport, 3));
+        assertTrue(error.getMessage().contains("same mcOrderId"), error.getMessage());
         assertTrue(Thread.interrupted());
     }
 
