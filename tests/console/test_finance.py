@@ -22,12 +22,14 @@ from merchant_wallet.book.nonce_partitions import ensure_nonce_partitions
 from merchant_wallet.console import audit_words
 from merchant_wallet.reporting import rollup
 from merchant_wallet.reporting.finance import months, signing
+from merchant_wallet.reporting.finance.invoices import Issuer
 from merchant_wallet.reporting.finance.periods import month_of, next_month
 from merchant_wallet.reporting.paging import Connection
 from merchant_wallet.web import own_audit
 from merchant_wallet.web.pdf.download import MAX_OF_ONE
 
-SETTINGS = {"sandbox_two_people": True, "operator_wait_s": 0, "invoice_issuer": "Wallet Ltd; 1 Harbour Road"}
+SETTINGS = {"sandbox_two_people": True, "operator_wait_s": 0, "brand_colour": "#8a1538"}
+ISSUER = Issuer("Wallet Ltd; 1 Harbour Road", "HK 1234567", 14)
 COIN = 1_000_000
 CLOCK_MS = 1_790_000_000_000
 FINANCE = "/console/finance"
@@ -85,9 +87,9 @@ def test_a_month_is_closed_by_two_people_signed_and_invoiced(
     assert ben.post(f"{proposal}/accept").status_code == 303
     assert "a worker signs it within a minute" in ben.page(url)
     assert "/console/finance/files?file=movements&amp;from=" in ben.page(url)
-    issuer = SETTINGS["invoice_issuer"]
+    traded.change(billing_address="Corner Shop Ltd; 2 Quay", tax_id="CN 7")
     closed = platform.operate(
-        lambda conn: signing.close_accepted(Databases(conn), SIGNER.sign_text, str(issuer), clock())
+        lambda conn: signing.close_accepted(Databases(conn), SIGNER.sign_text, ISSUER, clock())
     )
     assert closed == [month]
     page = read_text(ben.page(url))
@@ -101,7 +103,11 @@ def test_a_month_is_closed_by_two_people_signed_and_invoiced(
     )
     assert name in own.page(f"{FINANCE}/invoices")
     text = read_pdf(own, f"{FINANCE}/invoices/{name}")
-    for said in ("Invoice", name, "Wallet Ltd", "1 Harbour Road", "街角小店", "5.00 KFB", month):
+    for said in (
+        *("Invoice", name, "5.00 KFB", f"{month}-01"),
+        *("Wallet Ltd", "1 Harbour Road", "Tax ID: HK 1234567", "街角小店", "2 Quay", "Tax ID: CN 7"),
+        *("Due date", "Base amount", "50.00", "Average rate", "10%"),
+    ):
         assert said in text
     stranger = people.signed_in("merchant", platform.open_merchant().merchant_id)
     assert stranger.get(f"{FINANCE}/invoices/{name}").status_code == 404
@@ -285,7 +291,7 @@ def test_a_restated_month_names_its_versions_and_what_differs(
         due = await months.find_due(conn, clock())
         if due is not None:
             await months.prepare(databases, due, clock())
-        await signing.close_accepted(databases, SIGNER.sign_text, "Wallet Ltd", clock())
+        await signing.close_accepted(databases, SIGNER.sign_text, ISSUER, clock())
 
     def decide(act: str) -> None:
         answer = ann.post(f"{url}/{act}", {"reason": "a clock had gone back"})

@@ -103,6 +103,8 @@ def test_every_setting_can_be_changed(platform: Platform, people: People, shop: 
         "brand-colour": "#8A1538",
         "brand-logo": "ab" * 32,
         "customer-url": "https://shop.example/wallet",
+        "billing-address": "Shop Ltd; 1 Quay",
+        "tax-id": "HK 1234567-8",
     }
     operator = people.signed_in("operator")
     form = {**settings_form(operator, shop), **typed}

@@ -69,6 +69,8 @@ async def test_a_new_merchant_has_the_defaults_that_the_interface_promises(conn:
         "brand-colour": "none",
         "brand-logo": "none",
         "customer-url": "none",
+        "billing-address": "none",
+        "tax-id": "none",
     }
     assert (merchant.status, merchant.settings_version, merchant.created_ms) == ("active", 1, NOW_MS)
     assert merchant.secrets == (new.app_secret,)
@@ -194,6 +196,8 @@ async def test_every_setting_can_be_changed_and_read_back(conn: store.Connection
         "brand-colour": "#8a1538",
         "brand-logo": "ab" * 32,
         "customer-url": "https://shop.example/wallet",
+        "billing-address": "Shop Ltd; 1 Quay; 香港",
+        "tax-id": "HK 1234567-8",
     }
     await store.change_settings(conn, KEYRING, merchant_id, texts)
     assert show_settings(await load(conn, merchant_id)) == texts

@@ -18,6 +18,7 @@ from merchant_wallet.web.pdf.document import (
     Facts,
     Figure,
     Part,
+    Parties,
     Table,
     Text,
     build_pdf,
@@ -137,3 +138,36 @@ def test_a_short_table_is_on_one_page_with_its_title() -> None:
         pages = read(write(*[Text("line")] * lines, table))
         (page,) = [page for page in pages if "The title" in page]
         assert "o-2" in page, lines
+
+
+def test_a_table_with_wrapped_cells_begins_where_its_title_and_first_rows_have_room() -> None:
+    rows = tuple([(f"o-{number} " + "long " * 40, "1.00") for number in range(6)])
+    for lines in range(12, 32):
+        pages = read(write(*[Text("line")] * lines, Table("The title", COLUMNS, rows)))
+        (page,) = [page for page in pages if "The title" in page]
+        assert "o-5" in page, lines
+
+
+def test_the_sums_of_a_long_table_never_stand_alone_on_a_page() -> None:
+    for count in range(25, 50):
+        rows = tuple([(f"order-{number}", "1.00") for number in range(count)])
+        last = read(write(Table("Orders", COLUMNS, (*rows, ("Total", "9.00")), totals=1)))[-1]
+        assert f"order-{count - 1}" in last, count
+
+
+def test_parties_and_figures_stand_side_by_side() -> None:
+    parties = Parties((("From", ("Wallet Ltd", "1 Quay")), ("To", ("Shop 街角", "2 Quay", "Tax 7"))))
+    figures = (Figure("Total in USDT", "1.00 USDT"), Figure("Total in KFB", "9,999,999,999.123456 KFB"))
+    lines = read(write(parties, *figures))[0].splitlines()
+    for said in ("Wallet Ltd", "Shop 街角", "1 Quay", "Tax 7", "9,999,999,999.123456 KFB"):
+        assert said in lines
+    heights = {}
+
+    def note(text: str, _: object, matrix: list[float], *__: object) -> None:
+        if text.strip():
+            heights[text.strip()] = matrix[5]
+
+    page = pypdf.PdfReader(io.BytesIO(build_pdf(write(parties, *figures)))).pages[0]
+    page.extract_text(visitor_text=note)
+    assert heights["From"] == heights["To"]
+    assert heights["1.00 USDT"] == heights["9,999,999,999.123456 KFB"]

@@ -63,6 +63,13 @@ def read_contact(value: str) -> str:
     return value
 
 
+def read_colour(value: str) -> str:
+    """A colour as `#rrggbb`. Raises ValueError."""
+    if re.fullmatch(r"#[0-9a-f]{6}", value.lower()) is None:
+        raise ValueError(value)
+    return value.lower()
+
+
 def read_path(value: str) -> Path:
     """A path; `~` is the home folder."""
     return Path(value).expanduser()

@@ -28,6 +28,7 @@ from merchant_wallet.base.setting_types import (
     parse_key,
     read_cell_urls,
     read_chains,
+    read_colour,
     read_contact,
     read_database_url,
     read_flag,
@@ -529,6 +530,25 @@ class Settings:
         read_text,
         "a name and an address; a semicolon begins a new line",
         "Who issues the invoices of fees: stands on each. Without it, an invoice names the service alone.",
+    )
+    invoice_tax_id: str = _setting(
+        "",
+        read_text,
+        "a text",
+        "The tax id of who issues the invoices of fees.",
+    )
+    invoice_due_days: int = _setting(
+        0,
+        whole_number(0, 365),
+        "a whole number from 0 to 365",
+        "The due date of an invoice of fees: so many days after it is issued.",
+    )
+    brand_colour: str | None = _setting(
+        None,
+        read_colour,
+        "a colour such as #8a1538",
+        "The colour of the platform's own PDF documents: invoices, reports and statements. It is made dark"
+        " enough to be read.",
     )
     sweep_at_once: int = _setting(
         10,

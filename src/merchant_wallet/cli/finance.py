@@ -383,11 +383,9 @@ def invoice(
     """
 
     async def act(session: Session) -> bytes:
-        from msgspec.structs import replace
-
         from merchant_wallet.cli.finance_output import read_language
         from merchant_wallet.reporting.finance import invoices
-        from merchant_wallet.web.finance_documents import make_invoice
+        from merchant_wallet.web.finance_documents import dress, make_invoice
         from merchant_wallet.web.pdf.document import build_pdf
 
         found = await invoices.find_invoice(session.conn, number)
@@ -396,7 +394,7 @@ def invoice(
                 f"There is no invoice {number[:20]}: `merchant-wallet finance invoices` lists them."
             )
         document = make_invoice(found, read_language(language), found.issued_ms)
-        return build_pdf(replace(document, is_sandbox=session.settings.sandbox))
+        return build_pdf(dress(document, session.settings))
 
     write_file(output, run(data, act), as_json)
 

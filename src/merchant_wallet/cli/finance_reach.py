@@ -18,13 +18,11 @@ if TYPE_CHECKING:
 
 async def make_statement_pdf(session: Session, merchant: str, period: "Period", language: str) -> bytes:
     """A merchant's statement. Raises Failure."""
-    from msgspec.structs import replace
-
     from merchant_wallet.base.clock import now_ms
     from merchant_wallet.book.archive.files import ArchiveFolder
     from merchant_wallet.reporting.finance.accounting_rows import read_movements
     from merchant_wallet.reporting.finance.reports import read_report
-    from merchant_wallet.web.finance_documents import MAX_MOVEMENTS, make_statement
+    from merchant_wallet.web.finance_documents import MAX_MOVEMENTS, dress, make_statement
     from merchant_wallet.web.pdf.document import build_pdf
 
     found = await session.find(merchant)
@@ -40,7 +38,7 @@ async def make_statement_pdf(session: Session, merchant: str, period: "Period", 
     listed = None if len(movements) > MAX_MOVEMENTS else movements
     issuer = session.settings.invoice_issuer
     document = make_statement(report, found.name, listed, read_language(language), issuer, now_ms())
-    return build_pdf(replace(document, is_sandbox=session.settings.sandbox))
+    return build_pdf(dress(document, session.settings))
 
 
 async def export_rows(

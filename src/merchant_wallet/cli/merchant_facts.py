@@ -52,6 +52,8 @@ def describe(merchant: "Merchant") -> dict[str, Any]:
         "brandColour": merchant.brand_colour,
         "brandLogo": merchant.brand_logo,
         "customerUrl": merchant.customer_url,
+        "billingAddress": merchant.billing_address,
+        "taxId": merchant.tax_id,
         "disabledOperations": sorted(merchant.disabled_operations),
         "liveSecrets": len(merchant.secrets),
         "createdMs": merchant.created_ms,

@@ -239,6 +239,13 @@ def set_(
             help="Whose pages may frame the wallet page; repeat it. Replaces the list; none: nobody's.",
         ),
     ] = None,
+    billing_address: Annotated[
+        str | None,
+        typer.Option(metavar="TEXT", help="The address on invoices; a semicolon begins a new line."),
+    ] = None,
+    tax_id: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="The tax id on invoices; none: none.")
+    ] = None,
     disable: Annotated[
         list[str] | None, typer.Option(metavar="OPERATION", help="Switch an operation off; repeat it.")
     ] = None,
@@ -272,6 +279,8 @@ def set_(
         "daily-limit": daily_limit,
         "rate-limit": rate_limit,
         "deposit-notify-url": deposit_notify_url,
+        "billing-address": billing_address,
+        "tax-id": tax_id,
         "sign-method": sign_method,
         "auto-register": _switch(auto_register),
         "require-pin": _switch(require_pin),

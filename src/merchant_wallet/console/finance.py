@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, Final
 
-import msgspec
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
@@ -37,7 +36,7 @@ from merchant_wallet.reporting.finance.periods import (
 )
 from merchant_wallet.reporting.finance.reports import Report, find_problem, read_report
 from merchant_wallet.web.accounting_files import CONTENT_TYPE
-from merchant_wallet.web.finance_documents import MAX_MOVEMENTS, make_report, make_statement
+from merchant_wallet.web.finance_documents import MAX_MOVEMENTS, dress, make_report, make_statement
 from merchant_wallet.web.finance_tables import render_report, render_solvency
 from merchant_wallet.web.kinds import name_account_kind, name_kind
 from merchant_wallet.web.languages import N_
@@ -317,7 +316,7 @@ def _check_complete(request: ConsoleRequest) -> None:
 
 def send_pdf(request: ConsoleRequest, document: Document, name: str) -> Response:
     """A document as a download."""
-    document = msgspec.structs.replace(document, is_sandbox=request.context.settings.sandbox)
+    document = dress(document, request.context.settings)
     try:
         return PdfDownload(request.operator.operator_id, document, name, request.context.responses.headers())
     except DocumentTooLong as refused:

@@ -251,6 +251,25 @@ GROUPS: Final = (
         ),
     ),
     FieldGroup(
+        "invoices",
+        N_("Invoices"),
+        N_("What invoices of fees say of the merchant, from the next one on."),
+        (
+            SettingField(
+                "billing-address",
+                N_("Billing address"),
+                N_("At most 300 characters. A semicolon begins a new line."),
+                may_be_empty=True,
+            ),
+            SettingField(
+                "tax-id",
+                N_("Tax ID"),
+                N_("At most 64 characters."),
+                may_be_empty=True,
+            ),
+        ),
+    ),
+    FieldGroup(
         "callbacks",
         N_("Callbacks"),
         N_("Withdrawals name their own URL. Deposits are sent to this one."),

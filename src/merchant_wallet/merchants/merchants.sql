@@ -16,6 +16,7 @@ select m.merchant_id, m.name, coalesce(k.app_key, m.app_key) as app_key, m.statu
        m.second_approval_limit_units,
        m.daily_limit_units, m.allowed_addresses, m.auto_register, m.require_pin, m.rate_limit,
        m.deposit_notify_url, m.frame_origins, m.brand_colour, m.brand_logo, m.customer_url,
+       m.billing_address, m.tax_id,
        m.account_xpubs, m.payout_limit_units, m.payout_limit_count, m.payout_window_h,
        m.first_payout_limit_units, m.payout_hours,
        m.created_ms, m.cell_id, m.settings_version, m.carried_version >= m.settings_version as is_carried,
@@ -91,7 +92,8 @@ update merchant
        payout_limit_units = %(payout_limit_units)s::bigint, payout_limit_count = %(payout_limit_count)s::int,
        payout_window_h = %(payout_window_h)s::int, first_payout_limit_units = %(first_payout_limit_units)s::bigint,
        payout_hours = %(payout_hours)s::text,
-       brand_colour = %(brand_colour)s::text, brand_logo = %(brand_logo)s::text, customer_url = %(customer_url)s::text
+       brand_colour = %(brand_colour)s::text, brand_logo = %(brand_logo)s::text, customer_url = %(customer_url)s::text,
+       billing_address = %(billing_address)s::text, tax_id = %(tax_id)s::text
  where merchant_id = %(merchant_id)s::bigint;
 
 -- name: write_status

@@ -38,9 +38,10 @@ class Merchant(msgspec.Struct, frozen=True, kw_only=True):
     `secrets` are the live ones, newest first. Empty `networks` and `allowed_addresses` mean "any". None
     means: no limit for `daily_limit_units`, the platform's limit for `rate_limit` (requests a second, 0 is no
     limit), no callbacks about deposits for `deposit_notify_url`, the platform's own look for `brand_colour`
-    and `brand_logo`, no page of the merchant for `customer_url`. Only pages of `frame_origins` may frame the
-    wallet page. `settings_version` is the version of these values: the book refuses a command made under an
-    older one. `is_carried` says whether the book's cell knows this version.
+    and `brand_logo`, no page of the merchant for `customer_url`, nothing on invoices for `billing_address`
+    and `tax_id`. Only pages of `frame_origins` may frame the wallet page. `settings_version` is the version
+    of these values: the book refuses a command made under an older one. `is_carried` says whether the book's
+    cell knows this version.
 
     A merchant may have several keys. `app_key`, `secrets` and the fields with `key_` are those of the key by
     which the merchant was found; without one, of its first. The older of two secrets ends at
@@ -76,6 +77,8 @@ class Merchant(msgspec.Struct, frozen=True, kw_only=True):
     brand_colour: str | None = None
     brand_logo: str | None = None
     customer_url: str | None = None
+    billing_address: str | None = None
+    tax_id: str | None = None
     second_approval_limit_units: int = SECOND_LIMIT_UNITS
     key_no: int = 1
     key_operations: frozenset[str] = frozenset()

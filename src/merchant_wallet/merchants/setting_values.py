@@ -20,6 +20,8 @@ T = TypeVar("T", int, str)
 NONE: Final = "none"
 MAX_NAME: Final = 128
 MAX_URL: Final = 100
+MAX_BILLING_ADDRESS: Final = 300
+MAX_TAX_ID: Final = 64
 _MAX_PORT: Final = 65_535
 _USUAL_PORTS: Final = {"https": 443, "http": 80}
 _LOCAL_HOSTS: Final = frozenset({"localhost", "127.0.0.1", "[::1]"})
@@ -39,6 +41,17 @@ def parse_name(text: str) -> str:
     if text.isdecimal():
         raise ValueError(f"{text} would read as a merchant id")
     return text
+
+
+def parse_line(longest: int) -> Callable[[str], str]:
+    """A parser of printable texts of at most so many characters."""
+
+    def parse(text: str) -> str:
+        if not 1 <= len(text) <= longest or not text.isprintable():
+            raise InvalidInput(text[:longest], "is not")
+        return text
+
+    return parse
 
 
 def parse_list(parse_item: Callable[[str], str]) -> Callable[[str], list[str]]:

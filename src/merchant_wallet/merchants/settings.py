@@ -20,13 +20,16 @@ from merchant_wallet.merchants.records import OPERATIONS, Merchant
 from merchant_wallet.merchants.setting_values import (
     COLOUR,
     DIGEST,
+    MAX_BILLING_ADDRESS,
     MAX_NAME,
+    MAX_TAX_ID,
     MAX_URL,
     NONE,
     or_none,
     parse_address,
     parse_fee_rate,
     parse_form,
+    parse_line,
     parse_list,
     parse_name,
     parse_network,
@@ -197,6 +200,18 @@ SETTINGS: Final[Mapping[str, Setting]] = MappingProxyType(
             "brand_logo", parse_form(DIGEST), show_text_or_none, f"the digest of a stored logo, or {NONE}"
         ),
         "customer-url": Setting("customer_url", parse_url, show_text_or_none, _URL_RULE),
+        "billing-address": Setting(
+            "billing_address",
+            or_none(parse_line(MAX_BILLING_ADDRESS)),
+            show_or_none(str),
+            f"1 to {MAX_BILLING_ADDRESS} printable characters, or {NONE}; a semicolon begins a new line",
+        ),
+        "tax-id": Setting(
+            "tax_id",
+            or_none(parse_line(MAX_TAX_ID)),
+            show_or_none(str),
+            f"1 to {MAX_TAX_ID} printable characters, or {NONE}",
+        ),
     }
 )
 """The settings of a merchant, by the name that is typed."""

@@ -22,6 +22,7 @@ from merchant_wallet.book.checkpoint_keys import OLD_KEY
 from merchant_wallet.processes.base import Base
 from merchant_wallet.processes.cell_connections import CellConnections
 from merchant_wallet.reporting.finance import months, signing
+from merchant_wallet.reporting.finance.invoices import Issuer
 from merchant_wallet.reporting.finance.months import NotReady
 from merchant_wallet.reporting.paging import Connection
 
@@ -64,7 +65,8 @@ class MonthReports:
                 report = await months.prepare(databases, due, at_ms)
                 log.info("month prepared", month=report.month, books=report.books, problem=report.problem)
             if accepted:
-                signer, issuer = await self._open_signer(home), self._base.settings.invoice_issuer
+                signer, settings = await self._open_signer(home), self._base.settings
+                issuer = Issuer(settings.invoice_issuer, settings.invoice_tax_id, settings.invoice_due_days)
                 for month in await signing.close_accepted(databases, signer.sign_text, issuer, at_ms):
                     log.info("month closed", month=month)
         except NotReady as cause:

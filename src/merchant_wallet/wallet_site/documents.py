@@ -14,9 +14,8 @@ from merchant_wallet.merchants.brand import Brand, read_logo
 from merchant_wallet.sub_users.activity import ActivityLine, WalletShown
 from merchant_wallet.wallet_site import sentences
 from merchant_wallet.wallet_site.sentences import Translate
-from merchant_wallet.web.brand_colours import make_light
 from merchant_wallet.web.languages import N_, Language
-from merchant_wallet.web.pdf.document import ACCENT, Column, Document, Facts, Figure, Table, Text
+from merchant_wallet.web.pdf.document import Column, Document, Facts, Figure, Table, Text, choose_accent
 from merchant_wallet.web.templates import show_money
 
 
@@ -92,8 +91,7 @@ def write_statement(
 async def find_dress(home: AsyncConnection[Any], brand: Brand, *, sandbox: bool) -> Dress:
     """The merchant's logo and colour, for white paper. In a sandbox each page says that it is one."""
     logo = None if brand.brand_logo is None else await read_logo(home, brand.brand_logo)
-    accent = ACCENT if brand.brand_colour is None else make_light(brand.brand_colour)["accent"]
-    return {"logo": logo, "accent": accent, "is_sandbox": sandbox}
+    return {"logo": logo, "accent": choose_accent(brand.brand_colour), "is_sandbox": sandbox}
 
 
 def write_receipt(

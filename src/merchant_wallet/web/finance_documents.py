@@ -9,20 +9,36 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Final
 
+import msgspec
+
 from merchant_wallet.base.currencies import CURRENCIES
+from merchant_wallet.base.money import format_rate, format_units
+from merchant_wallet.base.settings import Settings
 from merchant_wallet.book.chart import FEES, HOLD, MERCHANT, SUBUSER
 from merchant_wallet.reporting.finance.accounting_rows import Movement
 from merchant_wallet.reporting.finance.invoices import Invoice
 from merchant_wallet.reporting.finance.months import FormerFigures
-from merchant_wallet.reporting.finance.periods import Period
+from merchant_wallet.reporting.finance.periods import Period, parse_month
 from merchant_wallet.reporting.finance.reports import AccountReport, Report, list_changes
 from merchant_wallet.web.kinds import Translate, name_account_kind, name_kind
 from merchant_wallet.web.languages import Language, translate
-from merchant_wallet.web.pdf.document import Column, Document, Facts, Figure, Part, Table, Text
-from merchant_wallet.web.templates import show_money
+from merchant_wallet.web.pdf.document import (
+    Column,
+    Document,
+    Facts,
+    Figure,
+    Part,
+    Parties,
+    Table,
+    Text,
+    choose_accent,
+)
+from merchant_wallet.web.templates import group_digits, show_money
+from merchant_wallet.web.typed_values import show_percent
 
 MAX_MOVEMENTS: Final = 500
 """A statement lists at most so many movements."""
+NOT_KNOWN: Final = "\u2013"
 OWN_ACCOUNTS: Final = (MERCHANT, SUBUSER, HOLD, FEES)
 """The accounts of a merchant's statement. The others are the platform's side of its book."""
 
@@ -38,8 +54,21 @@ def describe_period(period: Period) -> str:
     return f"{period.first_day} \u2013 {period.last_day} UTC"
 
 
-def _issuer(issuer: str, _: Translate) -> str:
-    return issuer.split(";")[0].strip() or _("Merchant Wallet")
+def _split_lines(text: str) -> list[str]:
+    """The lines of a setting in which a semicolon begins a new line."""
+    return [line.strip() for line in text.split(";") if line.strip()]
+
+
+def _split_issuer(issuer: str, _: Translate) -> tuple[str, list[str]]:
+    """The name and the lines of the address."""
+    name, *address = _split_lines(issuer) or [_("Merchant Wallet")]
+    return name, address
+
+
+def dress(document: Document, settings: Settings) -> Document:
+    """The document in the platform's colour. In a sandbox each page says that it is one."""
+    accent = choose_accent(settings.brand_colour)
+    return msgspec.structs.replace(document, accent=accent, is_sandbox=settings.sandbox)
 
 
 def make_report(
@@ -72,7 +101,7 @@ def make_report(
     title = _("Month's report") if report.period.is_month else _("Report")
     footer = _("Made {moment} from the books", moment=_moment(made_ms))
     return Document(
-        title, report.period.name, _issuer(issuer, _), language, made_ms, tuple(parts), footer=footer
+        title, report.period.name, _split_issuer(issuer, _)[0], language, made_ms, tuple(parts), footer=footer
     )
 
 
@@ -101,17 +130,23 @@ def _account_columns(_: Translate) -> tuple[Column, ...]:
 
 
 def _list_accounts(accounts: Sequence[AccountReport], currency: str, _: Translate) -> list[tuple[str, ...]]:
+    found = [one for one in accounts if one.currency == currency]
+    columns = (
+        _show_column([one.opening_units for one in found]),
+        _show_column([one.in_units for one in found]),
+        _show_column([one.out_units for one in found]),
+        _show_column([one.closing_units for one in found]),
+    )
     return [
-        (
-            name_account_kind(one.account, _),
-            show_money(one.opening_units),
-            show_money(one.in_units),
-            show_money(one.out_units),
-            show_money(one.closing_units),
-        )
-        for one in accounts
-        if one.currency == currency
+        (name_account_kind(one.account, _), *row)
+        for one, row in zip(found, zip(*columns, strict=True), strict=True)
     ]
+
+
+def _show_column(amounts: Sequence[int]) -> list[str]:
+    """Amounts of one currency below each other, all with as many decimals as the longest needs."""
+    decimals = max([len(format_units(units).partition(".")[2]) for units in amounts], default=0)
+    return [show_money(units, decimals=max(2, decimals)) for units in amounts]
 
 
 def _make_moved(one: AccountReport, _: Translate) -> Table:
@@ -121,19 +156,17 @@ def _make_moved(one: AccountReport, _: Translate) -> Table:
         Column(_("In"), 1.5, is_number=True),
         Column(_("Out"), 1.5, is_number=True),
     )
-    rows = [
-        (
-            name_kind(moved.kind, _),
-            f"{moved.postings:,}",
-            show_money(moved.in_units),
-            show_money(moved.out_units),
-        )
-        for moved in one.moved
-    ]
-    count = sum([moved.postings for moved in one.moved])
-    total = (_("Total"), f"{count:,}", show_money(one.in_units), show_money(one.out_units))
+    names = [*[name_kind(moved.kind, _) for moved in one.moved], _("Total")]
+    counts = [moved.postings for moved in one.moved]
+    rows = zip(
+        names,
+        [f"{count:,}" for count in [*counts, sum(counts)]],
+        _show_column([*[moved.in_units for moved in one.moved], one.in_units]),
+        _show_column([*[moved.out_units for moved in one.moved], one.out_units]),
+        strict=True,
+    )
     title = f"{name_account_kind(one.account, _)} {one.currency}"
-    return Table(title, columns, (*rows, total), totals=1)
+    return Table(title, columns, tuple(rows), totals=1)
 
 
 def make_statement(
@@ -169,7 +202,7 @@ def make_statement(
     footer = _("Made {moment} from the books", moment=_moment(made_ms))
     title = _("Account statement")
     return Document(
-        title, report.period.name, _issuer(issuer, _), language, made_ms, tuple(parts), footer=footer
+        title, report.period.name, _split_issuer(issuer, _)[0], language, made_ms, tuple(parts), footer=footer
     )
 
 
@@ -202,47 +235,84 @@ def _list_changes(one: Movement, account: str) -> str:
 def make_invoice(invoice: Invoice, language: Language, made_ms: int) -> Document:
     """An invoice of fees, or a correction. Fees are paid from the merchant's book when they are charged."""
     _ = partial(translate, language)
-    lines = [text.strip() for text in invoice.issuer.split(";") if text.strip()]
-    columns = (
-        Column(_("Fees for"), 3),
-        Column(_("How many"), is_number=True),
-        Column(_("Amount"), 1.6, is_number=True),
-        Column(_("Currency"), 0.9),
-    )
-    rows = [
-        (name_kind(one.kind, _), f"{one.count:,}", show_money(one.amount_units), one.currency)
-        for one in invoice.lines
-    ]
-    totals = [(_("Total"), "", show_money(units), code) for code, units in invoice.totals]
-    figures = [
-        Figure(_("Total in {currency}", currency=code), f"{show_money(units)} {code}")
-        for code, units in invoice.totals
-    ]
     title = _("Invoice")
     if invoice.corrects is not None:
         title = _("Credit note") if invoice.is_credit else _("Supplementary invoice")
-    corrected = [] if invoice.corrected_name is None else [(_("Corrects invoice"), invoice.corrected_name)]
-    facts = (
-        (_("Invoice number"), invoice.name),
-        *corrected,
-        (_("Issued"), _moment(invoice.issued_ms)),
-        (_("Merchant"), f"{invoice.merchant_name} ({invoice.merchant_id})"),
-        (_("Month"), f"{invoice.month} (UTC)"),
+    issuer, address = _split_issuer(invoice.issuer, _)
+    parts = (
+        Parties(
+            (
+                (_("Issued by"), _list_party(issuer, address, invoice.issuer_tax_id, _)),
+                (
+                    _("Billed to"),
+                    _list_party(
+                        f"{invoice.merchant_name} ({invoice.merchant_id})",
+                        _split_lines(invoice.merchant_address or ""),
+                        invoice.merchant_tax_id,
+                        _,
+                    ),
+                ),
+            )
+        ),
+        Facts("", tuple(_list_invoice_facts(invoice, _))),
+        *[
+            Figure(_("Total in {currency}", currency=code), f"{show_money(units)} {code}")
+            for code, units in invoice.totals
+        ],
+        _make_fees(invoice, _),
+        Text(_("The fees were charged with each operation, so nothing is to be paid.")),
     )
-    paid = _("The fees were charged with each operation, so nothing is to be paid.")
-    parts: list[Part] = [
-        *([Text("\n".join(lines[1:]))] if lines[1:] else []),
-        Facts("", facts),
-        *figures,
-        Table(_("Fees"), columns, (*rows, *totals), totals=len(totals)),
-        Text(paid, is_quiet=True),
-    ]
-    return Document(
-        title,
-        invoice.name,
-        lines[0] if lines else _("Merchant Wallet"),
-        language,
-        made_ms,
-        tuple(parts),
-        footer=_("Invoice {number}", number=invoice.name),
+    footer = _("Invoice {number}", number=invoice.name)
+    return Document(title, invoice.name, issuer, language, made_ms, parts, footer=footer)
+
+
+def _list_party(name: str, address: Sequence[str], tax_id: str | None, _: Translate) -> tuple[str, ...]:
+    return (name, *address, *([] if not tax_id else [_("Tax ID: {number}", number=tax_id)]))
+
+
+def _list_invoice_facts(invoice: Invoice, _: Translate) -> list[tuple[str, str]]:
+    facts = [(_("Invoice number"), invoice.name)]
+    if invoice.corrected_name is not None:
+        facts.append((_("Corrects invoice"), invoice.corrected_name))
+    facts.append((_("Issued"), _moment(invoice.issued_ms)))
+    if invoice.due_on is not None:
+        facts.append((_("Due date"), f"{invoice.due_on} UTC"))
+    return [*facts, (_("Period"), describe_period(parse_month(invoice.month)))]
+
+
+def _make_fees(invoice: Invoice, _: Translate) -> Table:
+    """Each line with what its fees were charged on, and their average rate."""
+    columns = (
+        Column(_("Fees for"), 2.2),
+        Column(_("How many"), is_number=True),
+        Column(_("Base amount"), 1.6, is_number=True),
+        Column(_("Average rate"), 1.1, is_number=True),
+        Column(_("Fee"), 1.5, is_number=True),
+        Column(_("Currency"), 0.9),
     )
+    rows: list[tuple[str, ...]] = []
+    totals: list[tuple[str, ...]] = []
+    for code in CURRENCIES:
+        lines = [line for line in invoice.lines if line.currency == code]
+        if not lines:
+            continue
+        *fees, total = _show_column([*[line.amount_units for line in lines], invoice.sum_units(code)])
+        bases = _show_column([line.base_units or 0 for line in lines])
+        rows += [
+            (
+                name_kind(line.kind, _),
+                group_digits(str(line.count)),
+                NOT_KNOWN if line.base is None else base,
+                NOT_KNOWN if line.rate_e8 is None else show_average(line.rate_e8),
+                fee,
+                code,
+            )
+            for line, base, fee in zip(lines, bases, fees, strict=True)
+        ]
+        totals.append((_("Total"), "", "", "", total, code))
+    return Table(_("Fees"), columns, (*rows, *totals), totals=len(totals))
+
+
+def show_average(rate_e8: int) -> str:
+    """An average rate as a percentage with at most 4 decimals, rounded half up."""
+    return show_percent(format_rate((rate_e8 + 50) // 100 * 100))

@@ -19,6 +19,7 @@ from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.exchange.rates import KFB_TO_USDT, USDT_TO_KFB, set_rate
 from merchant_wallet.reporting import rollup
 from merchant_wallet.reporting.finance import closing, months, signing, verification
+from merchant_wallet.reporting.finance.invoices import Issuer
 from merchant_wallet.reporting.finance.months import MonthReport
 from merchant_wallet.reporting.finance.periods import Period, parse_month
 
@@ -27,6 +28,7 @@ NOVEMBER: Final = parse_month("2024-11")
 ANN: Final = Person("operator:ann", "192.0.2.1")
 BEN: Final = Person("operator:ben", "192.0.2.2")
 ROLES: Final = ("owner", "operator")
+ISSUER: Final = Issuer("Wallet Ltd; 1 Harbour Road", "HK 1234567", 14)
 AFTER_MS: Final = months.READY_AFTER_MS
 WHY: Final = "entries of a machine whose clock had gone back"
 LASTS_MS: Final = 60 * DAY_MS
@@ -79,7 +81,7 @@ class Finance:
 
     async def sign(self, at_ms: int) -> list[str]:
         """What the worker does with accepted months."""
-        return await signing.close_accepted(self.databases, self.signer.sign_text, "Wallet Ltd", at_ms)
+        return await signing.close_accepted(self.databases, self.signer.sign_text, ISSUER, at_ms)
 
     async def close(self, month: Period) -> MonthReport:
         """Prepare, propose, accept and sign a month."""

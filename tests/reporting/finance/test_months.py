@@ -1,11 +1,12 @@
 """A month's end: opening + movements = closing, closed by two people, signed, and kept."""
 
 import re
+from datetime import UTC, datetime
 
 import psycopg
 import pytest
 from tests.reporting.conftest import COIN
-from tests.reporting.finance.conftest import AFTER_MS, ANN, NOVEMBER, OCTOBER, Finance, trade
+from tests.reporting.finance.conftest import AFTER_MS, ANN, ISSUER, NOVEMBER, OCTOBER, Finance, trade
 
 from merchant_wallet.approvals.decisions import ProposalRefused
 from merchant_wallet.audit.checkpointing.signing import CheckpointSigner
@@ -132,6 +133,11 @@ CHANGES = (
     "update invoice set merchant_name = 'Another'",
     "update invoice set issuer = 'Eve Ltd'",
     "update invoice set issued_ms = issued_ms + 1",
+    "update invoice set issuer_tax_id = 'HK 7654321'",
+    "update invoice set merchant_address = '2 Harbour Road'",
+    "update invoice set merchant_tax_id = null",
+    "update invoice set due_days = 30",
+    'update invoice set lines = replace(lines, \'"base":"50"\', \'"base":"51"\')',
     "update proposal set decided_by = 'operator:eve'",
     "update month_report set accepted_ms = accepted_ms - 1",
     "update month_report set proposal_no = null, lone_actor = 'operator:ann'",
@@ -142,6 +148,7 @@ CHANGES = (
 async def test_a_closed_month_that_somebody_changed_is_found(finance: Finance) -> None:
     scene = finance.scene
     shop = await scene.open_shop("Shop")
+    await scene.conn.execute("update merchant set billing_address = 'Shop Ltd; 1 Quay', tax_id = 'T 1'")
     await trade(scene, shop)
     await finance.go_to(NOVEMBER)
     await finance.close(OCTOBER)
@@ -376,11 +383,41 @@ async def test_invoices_have_numbers_without_gaps_and_ask_for_the_months_fees(fi
     ]
     for one in issued:
         assert dict(one.totals) == {"USDT": COIN, "KFB": 5 * COIN}
-        assert (one.issuer, len(one.lines)) == ("Wallet Ltd", 2)
+        assert (one.issuer, one.issuer_tax_id, one.due_days) == ISSUER
+        assert {line.currency: (line.base, line.rate_e8, line.amount) for line in one.lines} == {
+            "USDT": ("10", 10_000_000, "1"),
+            "KFB": ("50", 10_000_000, "5"),
+        }
         found = await invoices.find_invoice(scene.conn, one.name)
         assert found == one
+        assert one.due_on is not None
+        assert (one.due_on - datetime.fromtimestamp(one.issued_ms / 1000, UTC).date()).days == ISSUER.due_days
     assert [one.merchant_id for one in await invoices.list_invoices(scene.conn, shops[1])] == [shops[1]]
     assert await invoices.find_invoice(scene.conn, "2024-x") is None
+
+
+async def test_an_invoice_keeps_the_parties_as_they_were_when_it_was_issued(finance: Finance) -> None:
+    scene = finance.scene
+    shop = await scene.open_shop("Shop")
+    await trade(scene, shop)
+    await finance.go_to(NOVEMBER)
+    move = "update merchant set billing_address = %s, tax_id = %s"
+    await scene.conn.execute(move, ("Shop Ltd; 1 Quay", "T 1"))
+    await finance.close(OCTOBER)
+    await scene.conn.execute(move, ("Shop Ltd; 2 Quay", None))
+    (issued,) = await invoices.list_invoices(scene.conn, shop)
+    assert (issued.merchant_address, issued.merchant_tax_id) == ("Shop Ltd; 1 Quay", "T 1")
+    assert await finance.verify(OCTOBER) == []
+
+
+def test_a_line_without_a_base_or_with_opposite_signs_has_no_rate() -> None:
+    def read(amount: str, base: str | None) -> int | None:
+        return invoices.InvoiceLine("settle", "USDT", 1, amount, base).rate_e8
+
+    assert read("1", "3") == 33_333_333
+    assert read("2", "3") == 66_666_667
+    assert read("-2", "-400") == 500_000
+    assert [read("1", base) for base in (None, "0", "-3")] == [None] * 3
 
 
 async def test_the_database_refuses_a_gap_and_a_second_invoice(finance: Finance) -> None:

@@ -8,6 +8,7 @@ from tests.reporting.finance.conftest import NOVEMBER, OCTOBER, WHY, Finance, tr
 from merchant_wallet.approvals.changes import ChangeRefused
 from merchant_wallet.approvals.decisions import ProposalRefused
 from merchant_wallet.audit.records import Author, list_entries
+from merchant_wallet.base.money import format_units
 from merchant_wallet.reporting.finance import closing, invoices, months
 from merchant_wallet.reporting.finance.periods import next_month
 from merchant_wallet.reporting.finance.reports import list_changes
@@ -128,8 +129,20 @@ async def test_an_invoice_that_changes_gets_a_supplement_or_a_credit_note_with_t
     assert dict(first.totals) == dict(supplement.totals) == {"USDT": COIN, "KFB": 5 * COIN}
     assert dict(credit.totals) == {"USDT": -2 * COIN, "KFB": -10 * COIN}
     assert [line.count for line in credit.lines] == [-2 * line.count for line in first.lines]
-    # What is signed of a first invoice has the same digest as before there were versions.
+    assert [line.base for line in credit.lines] == [
+        format_units(-2 * (line.base_units or 0)) for line in first.lines
+    ]
+    assert (first.due_on is None, credit.due_on) == (False, None)
+
+
+def test_an_invoice_without_later_fields_has_the_digest_that_it_was_signed_with() -> None:
+    line = invoices.InvoiceLine("settle", "USDT", 1, "1")
+    first = invoices.Invoice(2024, 1, 1, "2024-10", "Shop", "Wallet Ltd", (line,), 1)
     assert msgspec.to_builtins(first).keys() == set(FIRST_FIELDS.split())
+    assert msgspec.to_builtins(line).keys() == {"kind", "currency", "count", "amount"}
+    # A correction of it can't say what its fees were charged on.
+    later = invoices.InvoiceLine("settle", "USDT", 2, "3", "300")
+    assert invoices.subtract((later,), (first,)) == (invoices.InvoiceLine("settle", "USDT", 1, "2"),)
 
 
 FIRST_FIELDS = "year number merchant_id month merchant_name issuer lines issued_ms"

@@ -3,6 +3,7 @@
 -- fragment: invoice
 -- One invoice. `corrects` is the last one of the same book for a former version of the month.
 i.year, i.number, i.merchant_id, i.month, i.merchant_name, i.issuer, i.lines, i.issued_ms, i.version,
+       i.issuer_tax_id, i.merchant_address, i.merchant_tax_id, i.due_days,
        (select max(f.number) from invoice f
          where f.merchant_id = i.merchant_id and f.month = i.month and f.version < i.version) as corrects
 
@@ -13,11 +14,13 @@ select max(number) as number from invoice where year = %(year)s::int;
 -- name: add_invoices
 -- The invoices of a month, each after the one before.
 insert into invoice (year, number, previous_number, merchant_id, month, merchant_name, issuer, lines, issued_ms,
-                     version)
+                     version, issuer_tax_id, merchant_address, merchant_tax_id, due_days)
 select %(year)s::int, u.number, nullif(u.number - 1, 0), u.merchant_id, %(month)s::text, u.merchant_name, %(issuer)s::text, u.lines,
-       %(issued_ms)s::bigint, %(version)s::int
-  from unnest(%(numbers)s::int[], %(merchant_ids)s::bigint[], %(names)s::text[], %(lines)s::text[])
-       u (number, merchant_id, merchant_name, lines)
+       %(issued_ms)s::bigint, %(version)s::int, %(issuer_tax_id)s::text, u.merchant_address, u.merchant_tax_id,
+       %(due_days)s::int
+  from unnest(%(numbers)s::int[], %(merchant_ids)s::bigint[], %(names)s::text[], %(addresses)s::text[], %(tax_ids)s::text[],
+              %(lines)s::text[])
+       u (number, merchant_id, merchant_name, merchant_address, merchant_tax_id, lines)
  order by u.number;
 
 -- name: list_invoices

@@ -150,7 +150,7 @@ update month_report
 
 -- name: page_superseded_books
 -- As page_books, of a version that another one has replaced.
-select b.merchant_id, m.name, b.figures, b.digest
+select b.merchant_id, m.name, m.billing_address, m.tax_id, b.figures, b.digest
   from superseded_book b join merchant m on m.merchant_id = b.merchant_id
  where b.month = %(month)s::text and b.version = %(version)s::int and b.merchant_id > %(after)s::bigint
  order by b.merchant_id limit %(page)s::int;
@@ -161,7 +161,7 @@ select figures from superseded_book
  where merchant_id = %(merchant_id)s::bigint and month = %(month)s::text and version = %(version)s::int;
 
 -- name: page_books
--- The books of a month, with their merchants' names.
-select b.merchant_id, m.name, b.figures, b.digest
+-- The books of a month, with what invoices say of their merchants.
+select b.merchant_id, m.name, m.billing_address, m.tax_id, b.figures, b.digest
   from month_book b join merchant m on m.merchant_id = b.merchant_id
  where b.month = %(month)s::text and b.merchant_id > %(after)s::bigint order by b.merchant_id limit %(page)s::int;

@@ -16,7 +16,7 @@ import msgspec
 from merchant_wallet.audit import records as audit
 from merchant_wallet.base.cells import Databases
 from merchant_wallet.reporting.finance import invoices
-from merchant_wallet.reporting.finance.invoices import Invoice, InvoicedBook
+from merchant_wallet.reporting.finance.invoices import Invoice, InvoicedBook, Issuer
 from merchant_wallet.reporting.finance.months import (
     FORMAT,
     QUERIES,
@@ -48,7 +48,7 @@ async def list_accepted(home: Connection) -> list[str]:
     return [row["month"] for row in await fetch(home, QUERIES["list_accepted"].text, {})]
 
 
-async def close_accepted(databases: Databases, sign: Sign, issuer: str, now_ms: int) -> list[str]:
+async def close_accepted(databases: Databases, sign: Sign, issuer: Issuer, now_ms: int) -> list[str]:
     """Sign the months that two people have accepted, oldest first. Returns which were closed.
 
     Raises NotReady, `psycopg.Error`.
@@ -66,7 +66,7 @@ async def close_accepted(databases: Databases, sign: Sign, issuer: str, now_ms: 
     return closed
 
 
-async def _close(databases: Databases, month: Period, sign: Sign, issuer: str, now_ms: int) -> bool:
+async def _close(databases: Databases, month: Period, sign: Sign, issuer: Issuer, now_ms: int) -> bool:
     home = databases.home
     report = await read_month(home, month.name)
     if report is None or report.state != "accepted":
@@ -139,7 +139,10 @@ async def _list_invoiced(home: Connection, report: MonthReport) -> list[Invoiced
     async for row in page_books(home, report):
         fees = invoices.list_lines(decode_accounts(row["figures"]))
         lines = invoices.subtract(fees, issued.pop(row["merchant_id"], ()))
-        found.append(InvoicedBook(row["merchant_id"], row["name"], lines))
+        party = row["name"], row["billing_address"], row["tax_id"]
+        found.append(InvoicedBook(row["merchant_id"], *party, lines))
     for merchant_id, former in issued.items():
-        found.append(InvoicedBook(merchant_id, former[-1].merchant_name, invoices.subtract((), former)))
+        last = former[-1]
+        party = last.merchant_name, last.merchant_address, last.merchant_tax_id
+        found.append(InvoicedBook(merchant_id, *party, invoices.subtract((), former)))
     return [book for book in found if book.lines]

@@ -6,6 +6,7 @@ from typing import Final
 
 import msgspec
 
+from merchant_wallet.web.brand_colours import make_light
 from merchant_wallet.web.languages import N_, Language
 
 MAX_ROWS: Final = 2000
@@ -54,6 +55,12 @@ class Column(msgspec.Struct, frozen=True):
     is_number: bool = False
 
 
+class Parties(msgspec.Struct, frozen=True):
+    """Blocks of lines side by side, each under its title: who sends a document, and who gets it."""
+
+    blocks: tuple[tuple[str, tuple[str, ...]], ...]
+
+
 class Table(msgspec.Struct, frozen=True):
     """A table. Its head is repeated on each page. The last `totals` rows are sums. `title` may be empty."""
 
@@ -63,7 +70,7 @@ class Table(msgspec.Struct, frozen=True):
     totals: int = 0
 
 
-Part = Text | Figure | Facts | Table
+Part = Text | Figure | Facts | Parties | Table
 
 
 class Document(msgspec.Struct, frozen=True):
@@ -90,6 +97,11 @@ class Document(msgspec.Struct, frozen=True):
     def row_count(self) -> int:
         """The rows of all tables."""
         return sum([len(part.rows) for part in self.parts if isinstance(part, Table | Facts)])
+
+
+def choose_accent(brand_colour: str | None) -> str:
+    """The colour of a document: the brand's, made dark enough for text on white paper, or the platform's."""
+    return ACCENT if brand_colour is None else make_light(brand_colour)["accent"]
 
 
 BUILDER: Final = ThreadPoolExecutor(1, thread_name_prefix="pdf")

@@ -8,10 +8,12 @@ Rules:
 
 import time
 import unicodedata
+from collections.abc import Iterable
 from functools import cache
 from io import BytesIO
+from itertools import groupby
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from reportlab.lib.colors import HexColor
 from reportlab.lib.pagesizes import A4
@@ -23,7 +25,16 @@ from reportlab.pdfgen.canvas import Canvas
 from reportlab.platypus import CondPageBreak, Flowable, Image, LongTable, SimpleDocTemplate, Spacer
 
 from merchant_wallet.web.languages import N_, translate
-from merchant_wallet.web.pdf.document import MAX_CHARACTERS, Document, Facts, Figure, Part, Table, Text
+from merchant_wallet.web.pdf.document import (
+    MAX_CHARACTERS,
+    Document,
+    Facts,
+    Figure,
+    Part,
+    Parties,
+    Table,
+    Text,
+)
 
 FONTS: Final = Path(__file__).with_name("fonts")
 REGULAR: Final = "NotoSansSC-Regular"
@@ -38,8 +49,13 @@ LINE: Final = HexColor("#d9dde5")
 SIZE: Final = 8.5
 LEADING: Final = 12.0
 GAP: Final = 6.0
-TITLE_HEIGHT: Final = 20.0
-ROW_HEIGHT: Final = LEADING + 6.0
+TOP: Final = 16 * mm
+BOTTOM: Final = 20 * mm
+HEIGHT: Final = A4[1] - TOP - BOTTOM - 2 * FRAME_PADDING
+FIGURE_SIZE: Final = 24
+MIN_FIGURE_SIZE: Final = 12
+MIN_FIGURES: Final = 2
+"""A figure alone has at most half of the width."""
 MIN_ROWS: Final = 3
 MAX_UNDIVIDED: Final = 15
 """A table with more rows may go on on the next page."""
@@ -66,8 +82,8 @@ def lay_out(document: Document) -> bytes:
         pagesize=A4,
         leftMargin=MARGIN - FRAME_PADDING,
         rightMargin=MARGIN - FRAME_PADDING,
-        topMargin=16 * mm,
-        bottomMargin=20 * mm,
+        topMargin=TOP,
+        bottomMargin=BOTTOM,
         title=clean(document.title),
         author=clean(document.issuer),
         subject=clean(document.subtitle),
@@ -75,8 +91,12 @@ def lay_out(document: Document) -> bytes:
         invariant=1,
     )
     story = _make_head(document)
-    for part in document.parts:
-        story += [Spacer(1, 14), *_make_part(part, document.accent)]
+    for is_figure, parts in groupby(document.parts, key=lambda part: isinstance(part, Figure)):
+        if is_figure:
+            story += [Spacer(1, 14), _make_figures(cast(Iterable[Figure], parts), document.accent)]
+            continue
+        for part in parts:
+            story += [Spacer(1, 14), *_make_part(part, document.accent)]
 
     def make_canvas(*args: Any, **options: Any) -> Canvas:
         return _NumberedCanvas(document, *args, **options)
@@ -162,27 +182,61 @@ def _make_part(part: Part, accent: str) -> list[Flowable]:
         case Text():
             size, colour = (7.5, QUIET) if part.is_quiet else (9.5, INK)
             return [_Lines(part.text, REGULAR, size, colour)]
-        case Figure():
-            return [
-                _Lines(part.label, REGULAR, 9, QUIET),
-                _Lines(part.value, BOLD, 24, HexColor(accent)),
-            ]
+        case Parties():
+            return [_make_parties(part)]
         case Facts():
-            return [_break_before(len(part.rows)), *_make_title(part.title), _make_facts(part)]
+            return _put_title(part.title, _make_facts(part))
         case Table():
-            return [_break_before(len(part.rows)), *_make_title(part.title), _make_table(part, accent)]
+            return _put_title(part.title, _make_table(part, accent))
 
 
-def _make_title(title: str) -> list[Flowable]:
-    return [_Lines(title, BOLD, 11, INK), Spacer(1, 4)] if title else []
-
-
-def _break_before(rows: int) -> CondPageBreak:
-    """A new page if what is left of this one is too little for a title, a head and the first rows. A short
-    table is not divided.
+def _put_title(title: str, table: LongTable) -> list[Flowable]:
+    """A table below its title. They begin on a new page if what is left of this one is too little for the
+    title, the head and the first rows. A short table is not divided.
     """
-    together = rows if rows <= MAX_UNDIVIDED else MIN_ROWS
-    return CondPageBreak(TITLE_HEIGHT + ROW_HEIGHT * (together + 1))
+    head = [_Lines(title, BOLD, 11, INK), Spacer(1, 4)] if title else []
+    heights = _measure_rows(table)
+    together = len(heights) if len(heights) <= MAX_UNDIVIDED + 1 else MIN_ROWS + 1
+    needed = sum([one.wrap(WIDTH, A4[1])[1] for one in head]) + sum(heights[:together])
+    return [CondPageBreak(min(needed, HEIGHT)), *head, table]
+
+
+def _measure_rows(table: LongTable) -> list[float]:
+    table.wrap(WIDTH, A4[1])
+    return list(table._rowHeights)  # the types lack it
+
+
+def _make_figures(figures: Iterable[Figure], accent: str) -> LongTable:
+    """Figures side by side, each below its label."""
+    shown = list(figures)
+    width = WIDTH / max(len(shown), MIN_FIGURES)
+    size = FIGURE_SIZE
+    while size > MIN_FIGURE_SIZE and any(
+        pdfmetrics.stringWidth(clean(one.value), BOLD, size) > width - GAP for one in shown
+    ):
+        size -= 1
+    cells = [
+        [_Lines(one.label, REGULAR, 9, QUIET), _Lines(one.value, BOLD, size, HexColor(accent))]
+        for one in shown
+    ]
+    return LongTable([cells], colWidths=[width] * len(cells), style=_PADDING, hAlign="LEFT")
+
+
+def _make_parties(parties: Parties) -> LongTable:
+    """Each block is a column: its title, its first line in bold, the others."""
+    width = WIDTH / len(parties.blocks)
+    columns = []
+    for title, (first, *others) in parties.blocks:
+        lines = [line for text in others for line in wrap(text, REGULAR, SIZE, width - GAP)]
+        columns.append((title, "\n".join(wrap(first, BOLD, SIZE + 1, width - GAP)), "\n".join(lines)))
+    style: list[Any] = [
+        *_TEXT,
+        *_PADDING,
+        ("TEXTCOLOR", (0, 0), (-1, 0), QUIET),
+        ("FONT", (0, 1), (-1, 1), BOLD, SIZE + 1, LEADING),
+    ]
+    rows = [row for row in zip(*columns, strict=True) if any(row)]
+    return LongTable(rows, colWidths=[width] * len(columns), style=style, hAlign="LEFT")
 
 
 def _make_facts(facts: Facts) -> LongTable:
@@ -195,16 +249,18 @@ def _make_facts(facts: Facts) -> LongTable:
     return LongTable(rows, colWidths=widths, style=style, hAlign="LEFT")
 
 
-_BASE_STYLE: Final = [
+_TEXT: Final = (
     ("FONT", (0, 0), (-1, -1), REGULAR, SIZE, LEADING),
     ("TEXTCOLOR", (0, 0), (-1, -1), INK),
     ("VALIGN", (0, 0), (-1, -1), "TOP"),
-    ("LINEBELOW", (0, 0), (-1, -1), 0.4, LINE),
+)
+_PADDING: Final = (
     ("LEFTPADDING", (0, 0), (-1, -1), 0),
     ("RIGHTPADDING", (0, 0), (-1, -1), GAP),
     ("TOPPADDING", (0, 0), (-1, -1), 2.5),
     ("BOTTOMPADDING", (0, 0), (-1, -1), 3.5),
-]
+)
+_BASE_STYLE: Final = (*_TEXT, *_PADDING, ("LINEBELOW", (0, 0), (-1, -1), 0.4, LINE))
 
 
 def _make_table(table: Table, accent: str) -> LongTable:
@@ -230,6 +286,8 @@ def _make_table(table: Table, accent: str) -> LongTable:
     if table.totals:
         style.append(("FONT", (0, last), (-1, -1), BOLD, SIZE, LEADING))
         style.append(("LINEABOVE", (0, last), (-1, last), 0.8, HexColor(accent)))
+        # The sums never stand alone on a page.
+        style.append(("NOSPLIT", (0, max(1, last - 1)), (-1, -1)))
     return LongTable(rows, colWidths=widths, style=style, repeatRows=1, hAlign="LEFT")
 
 
