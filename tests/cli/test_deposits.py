@@ -82,7 +82,8 @@ def test_what_arrives_at_a_wallet_is_shown_before_it_is_final(wallet: Wallet) ->
     work(wallet)
     (shown,) = wallet.ask("deposits", "list", "--merchant", "Shop", "--user", "alice")["deposits"]
     assert (shown["status"], shown["confirmations"], shown["credited"]) == ("seen", 1, None)
-    assert wallet.ask("deposits", "list", "--status", "seen")["deposits"] == [shown]
+    for word in ("seen", "confirming"):
+        assert wallet.ask("deposits", "list", "--status", word)["deposits"] == [shown]
     assert wallet.ask("deposits", "list", "--status", "dust")["deposits"] == []
     wallet.variables["WALLET_SANDBOX_CONFIRM_MS"] = "0"
     work(wallet)
@@ -180,6 +181,7 @@ REFUSED = [
     (("list", "--from", "yesterday"), "--from and --to are days", 2),
     (("list", "--address", "0x12"), "--address", 2),
     (("list", "--user", "alice"), "--merchant", 2),
+    (("list", "--status", "paid"), 'dust ("Too little")', 2),
 ]
 
 

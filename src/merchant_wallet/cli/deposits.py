@@ -21,6 +21,7 @@ from merchant_wallet.cli.options import (
     UntilOption,
     read_amount,
     read_days,
+    read_deposit_state,
 )
 from merchant_wallet.cli.session import Session, run
 from merchant_wallet.deposits.deposit_states import State
@@ -48,8 +49,13 @@ SENDER = bytes.fromhex("00000000000000000000000000000000005a4d0e")
 """The sender of simulated deposits."""
 
 StatusOption = Annotated[
-    State | None,
-    typer.Option("--status", help="Only these."),
+    str | None,
+    typer.Option(
+        "--status",
+        metavar="|".join(State),
+        help="Only these. The words of the pages, such as too-little, mean the same.",
+        autocompletion=lambda: list(State),
+    ),
 ]
 TransactionArgument = Annotated[
     str, typer.Argument(metavar="TX_HASH", help="The transaction, as its chain names it.")
@@ -85,20 +91,20 @@ def list_some(
     Examples:
       merchant-wallet deposits list --merchant Shop
       merchant-wallet deposits list --merchant Shop --user alice --status seen
-      merchant-wallet deposits list --status dust
+      merchant-wallet deposits list --status too-little
     """
     if merchant is None and user is not None:
         raise Failure("Name the merchant of the sub-user with --merchant.", CANNOT_RUN)
     from_ms, to_ms = read_days(since, until)
-    recipient = _read_address(address)
+    recipient, state = _read_address(address), read_deposit_state(status)
 
     async def act(session: Session) -> dict[str, Any]:
         from merchant_wallet.reporting import paging
         from merchant_wallet.reporting.deposits import OPEN, DepositFilter
 
         number = None if merchant is None else (await session.find(merchant)).merchant_id
-        is_filtered = bool(merchant or status or address or chain or since or until)
-        statuses = (status,) if status else () if is_filtered else OPEN
+        is_filtered = bool(merchant or state or address or chain or since or until)
+        statuses = (state,) if state else () if is_filtered else OPEN
         user_id = None if user is None or number is None else await _find_user(session, number, user)
         wanted = DepositFilter(number, statuses, chain, from_ms, to_ms, recipient, user_id)
         found = await _search(session, wanted, limit + 1)

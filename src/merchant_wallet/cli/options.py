@@ -121,12 +121,25 @@ def read_status(text: str | None) -> int | None:
     """A typed status of withdrawals, as its word or its number. Raises Failure."""
     if text is None:
         return None
-    word = text.lower()
-    if word in STATUS_WORDS:
-        return STATUS_WORDS.index(word)
-    if word in map(str, range(len(STATUS_WORDS))):
-        return int(word)
-    raise Failure(f"--status is one of {', '.join(STATUS_WORDS)}, or its number from 0 to 6.", CANNOT_RUN)
+    from merchant_wallet.web.kinds import ORDER_STATUSES, find_by_words
+
+    status = find_by_words(ORDER_STATUSES, text)
+    if status is None:
+        raise Failure(f"--status is one of {', '.join(STATUS_WORDS)}, or its number from 0 to 6.", CANNOT_RUN)
+    return status
+
+
+def read_deposit_state(text: str | None) -> str | None:
+    """A typed state of deposits, as it is stored or as the pages call it. Raises Failure."""
+    if text is None:
+        return None
+    from merchant_wallet.web.kinds import DEPOSIT_STATES, find_by_words
+
+    state = find_by_words(DEPOSIT_STATES, text)
+    if state is None:
+        known = ", ".join([f'{name} ("{words}")' for name, words in DEPOSIT_STATES.items()])
+        raise Failure(f"--status is one of {known}.", CANNOT_RUN)
+    return state
 
 
 def keep_former_name(app: typer.Typer, former: str, today: str, act: Callable[..., None]) -> None:

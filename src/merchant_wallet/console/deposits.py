@@ -21,21 +21,23 @@ from merchant_wallet.reporting.deposits import DepositFilter, DepositLine
 from merchant_wallet.reporting.paging import Page as Rows
 from merchant_wallet.reporting.sub_users import read_address
 from merchant_wallet.screening import store
+from merchant_wallet.web.kinds import DEPOSIT_STATES
 from merchant_wallet.web.languages import N_
 
 DEPOSITS: Final = "/console/deposits"
 ONE: Final = f"{DEPOSITS}/{{chain}}/{{tx_hash}}/{{log_index:int}}"
 PAGE_ROWS: Final = 50
 FILTERS: Final = ("merchant", "status", "chain", "from", "to", "address", "tx")
-STATUSES: Final = {
-    "seen": (N_("Confirming"), "info"),
-    "undone": (N_("Undone"), "bad"),
-    "pending": (N_("Final, to be credited"), "info"),
-    "dust": (N_("Too little"), "warn"),
-    "held": (N_("Held"), "bad"),
-    "dropped": (N_("Dropped"), "warn"),
-    "credited": (N_("Credited"), "good"),
+TONES: Final = {
+    "seen": "info",
+    "pending": "info",
+    "dust": "warn",
+    "held": "bad",
+    "dropped": "warn",
+    "credited": "good",
+    "undone": "bad",
 }
+STATUSES: Final = {state: (text, TONES[state]) for state, text in DEPOSIT_STATES.items()}
 """The states of a deposit in words, with their colours."""
 MEANINGS: Final = {
     "seen": N_("Its block is not final yet, so it may still be undone."),
@@ -70,6 +72,7 @@ async def show_deposits(request: ConsoleRequest, conn: Connection) -> Response:
         page=page,
         rows=_show(page.rows),
         statuses=STATUSES,
+        status_choices=[(state, request.translate(text)) for state, text in DEPOSIT_STATES.items()],
         chain_choices=[(code, code) for code in request.context.settings.shown_chains],
     )
 

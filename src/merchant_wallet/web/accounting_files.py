@@ -32,7 +32,14 @@ from merchant_wallet.reporting.finance import accounting_rows
 from merchant_wallet.reporting.finance.accounting_rows import OUTSIDE, Movement
 from merchant_wallet.reporting.paging import Connection, Row
 from merchant_wallet.web import own_audit
-from merchant_wallet.web.kinds import ORDER_STATUSES, Translate, name_account, name_account_kind, name_kind
+from merchant_wallet.web.kinds import (
+    DEPOSIT_STATES,
+    ORDER_STATUSES,
+    Translate,
+    name_account,
+    name_account_kind,
+    name_kind,
+)
 from merchant_wallet.web.languages import N_
 
 BYTE_ORDER_MARK: Final = "\ufeff"
@@ -264,7 +271,7 @@ async def _deposit_rows(
         chain = row["chain"]
         ends = [format_address(chain, bytes(row["sender"])), format_address(chain, bytes(row["address"]))]
         head = [_text(row["ext_user_id"]), chain, row["tx_hash"], row["log_index"], *ends]
-        status = reader.translate(DEPOSIT_WORDS[row["status"]])
+        status = reader.translate(DEPOSIT_STATES[row["status"]])
         tail = [format_units(row["amount"]), USDT, status, reader.local(row["final_ms"])[0], row["entry_id"]]
         yield [*_start(reader, scope, row["seen_ms"]), *head, *tail]
 
@@ -313,15 +320,6 @@ def _own_audit_cells(row: Row, reader: Reader) -> list[Cell]:
     return [*map(_text, (person, *what, *facts, source))]
 
 
-DEPOSIT_WORDS: Final = {
-    "seen": N_("Confirming"),
-    "undone": N_("Undone"),
-    "pending": N_("Final, to be credited"),
-    "dust": N_("Too little"),
-    "held": N_("Held"),
-    "dropped": N_("Dropped"),
-    "credited": N_("Credited"),
-}
 CALLBACK_WORDS: Final = {
     "due": N_("Due"),
     "delivered": N_("Delivered"),

@@ -3,8 +3,9 @@
 The English text is the key; `translate` gives the Chinese. A kind that has no words is shown as it is.
 """
 
+import re
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import Final, TypeVar
 
 from merchant_wallet.base.chains import CHAINS
 from merchant_wallet.book.chart import (
@@ -17,8 +18,9 @@ from merchant_wallet.book.chart import (
     MERCHANT,
     SUBUSER,
 )
-from merchant_wallet.web.languages import N_
+from merchant_wallet.web.languages import N_, Language, translate
 
+K = TypeVar("K", int, str)
 Translate = Callable[..., str]
 """`translate` with its language: a text, and the values of its placeholders by name."""
 
@@ -61,6 +63,33 @@ ORDER_STATUSES: Final[Mapping[int, str]] = {
     6: N_("Refunded"),
 }
 """The status of a withdrawal in words."""
+
+DEPOSIT_STATES: Final[Mapping[str, str]] = {
+    "seen": N_("Confirming"),
+    "pending": N_("Final, to be credited"),
+    "dust": N_("Too little"),
+    "held": N_("Held"),
+    "dropped": N_("Dropped"),
+    "credited": N_("Credited"),
+    "undone": N_("Undone"),
+}
+"""The state of a deposit in words, in the order of the pages."""
+
+
+def find_by_words(table: Mapping[K, str], typed: str) -> K | None:
+    """The key of what somebody typed: the key itself, or its words as a page shows them, in either language.
+
+    Case does not matter, nor what is between words: `too-little` is "Too little".
+    """
+    wanted = _fold(typed)
+    for key, text in table.items():
+        if wanted in (_fold(str(key)), *(_fold(translate(language, text)) for language in Language)):
+            return key
+    return None
+
+
+def _fold(text: str) -> str:
+    return "-".join(re.findall(r"\w+", text.casefold()))
 
 
 def name_kind(kind: str, translate: Translate) -> str:
