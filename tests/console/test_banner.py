@@ -109,17 +109,24 @@ def test_a_rolled_back_database_is_shown_on_every_page_and_at_each_order(till: T
 
 def test_an_obstacle_and_frozen_orders_are_told_where_money_is_looked_at(till: Till, people: People) -> None:
     waits, frozen = till.order("60", chain="TRC20"), till.order("70", chain="TRC20")
-    hold(till, waits, obstacle_kind="funds", obstacle_cause="holds 1 of 2", obstacle_ms=5)
-    hold(till, frozen, frozen_cause="the journal says another address", frozen_ms=6)
+    cause = "the hot wallet of TRC20 has 1 USDT free, 60 are needed"
+    hold(till, waits, obstacle_kind="funds", obstacle_cause=cause, obstacle_ms=5)
+    hold(till, frozen, frozen_cause="the journal has no entry for this order", frozen_ms=6)
     operator = people.signed_in("operator")
     for path in ("/console", QUEUE, PAYOUTS, "/console/reconciliation"):
         told = banner(operator, path)
-        assert "The hot wallet on TRC20 holds too little One order waits. holds 1 of 2" in told, path
+        assert f"The hot wallet on TRC20 holds too little One order waits. {cause}" in told, path
         assert "Payouts on TRC20 are frozen until an operator has looked One order waits." in told, path
     assert banner(operator, "/console/debugger") == ""
     page = read_text(operator.page(PAYOUTS))
-    assert "the journal says another address" in page
-    assert "holds 1 of 2" in page
+    assert "the journal has no entry for this order" in page
+    assert cause in page
+    operator.http.headers["accept-language"] = "zh-CN"
+    for path in (PAYOUTS, "/console/safety"):
+        chinese = read_text(operator.page(path))
+        assert "TRC20 热钱包可用 1 USDT，需要 60" in chinese, path
+        assert "账簿中没有此订单的分录" in chinese, path
+        assert "journal" not in chinese, path
 
 
 def test_the_overview_does_not_say_that_there_is_nothing_to_do(till: Till, people: People) -> None:

@@ -169,6 +169,8 @@ def test_a_held_deposit_leads_to_its_screening(till: Till, people: People) -> No
     page = operator.page(f"/console/deposits/ERC20/{tx_hash}/0")
     assert f'href="{url_of(known)}"' in page
     assert "deposits release" not in read_text(page)
+    chinese = operator.get(f"/console/deposits/ERC20/{tx_hash}/0", headers={"accept-language": "zh-CN"})
+    assert "筛查 3：名单：thief" in read_text(chinese.text)
     # A refused deposit may still be released; a refused order may not.
     assert "Propose to release" in read_text(operator.page(url_of(known)))
     assert operator.get(f"{SCREENING}/999999").status_code == 404

@@ -19,6 +19,7 @@ from merchant_wallet.base.money import format_rate, format_units
 from merchant_wallet.web.actors import say_actor
 from merchant_wallet.web.brand_colours import list_samples
 from merchant_wallet.web.browsers import describe_browser
+from merchant_wallet.web.causes import say_cause
 from merchant_wallet.web.languages import Language, read_words, translate
 from merchant_wallet.web.live import BEAT_S
 from merchant_wallet.web.own_audit import say_person
@@ -88,6 +89,7 @@ class Templates:
             span=show_time,
             actor=show_actor,
             person=show_person,
+            cause=show_cause,
         )
         self._environment.filters.update(refusal=show_refusal, browser=describe_browser)
         self._environment.filters.update(qr=draw_qr, address_qr=draw_address)
@@ -165,6 +167,12 @@ def show_person(context: Context, actor: str) -> str:
     """The same for a page that a merchant's people see too: to them staff has no names."""
     say = say_actor if context["request"].merchant_id is None else say_person
     return say(actor, context["_"])
+
+
+@pass_context
+def show_cause(context: Context, cause: str) -> str:
+    """A recorded cause in the page's language."""
+    return say_cause(cause, context["_"])
 
 
 def shorten(text: str, head: int = _SHORT_HEAD, tail: int = _SHORT_TAIL) -> Markup:
