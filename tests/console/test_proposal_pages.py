@@ -64,7 +64,7 @@ def test_roles_statuses_and_merchants_are_told_in_words(
     assert (told["角色"], told["商户"]) == (("商户用户", "所有者"), (name, "无"))
     ann.post(f"{OPERATORS}/{number}/status", {"status": "disabled"})
     enabled = proposal_of(ann.post(f"{OPERATORS}/{number}/status", {"status": "active", "reason": WHY}))
-    assert facts(bob.page(enabled))["状态"] == ("已停用", "启用")
+    assert facts(bob.page(enabled))["状态"] == ("已停用", "已启用")
 
 
 def refusal_of(answer: Any, person: ConsoleUser) -> str:

@@ -145,8 +145,9 @@ OTHER_WORDS = (
     "禁用",
     "冷资金",
     "矿工费",
+    "应答",
 )
-"""Words that were once beside those of the table, or beside 账簿, 签名密钥, 暂挂, 原生币, 停用, 网络费."""
+"""Words that were once beside those of the table, or beside 账簿, 签名密钥, 暂挂, 原生币, 停用, 网络费, 响应."""
 strip_code = re.compile(r"`[^`]*`|\{\w*\}|\(#[^)]*\)|merchant-wallet [a-z ]+").sub
 
 
