@@ -52,11 +52,13 @@ class Scope:
 
     def __init__(self, functions: Sequence[Function], *roots: ast.AST) -> None:
         nodes = [node for root in roots for node in ast.walk(root)]
-        plain = [(one.targets[0], one) for one in nodes if isinstance(one, ast.Assign)]
-        typed = [
-            (one.target, one) for one in nodes if isinstance(one, ast.AnnAssign) and one.value is not None
+        plain = [(one.targets[0], one.value) for one in nodes if isinstance(one, ast.Assign)]
+        typed = [(one.target, one.value) for one in nodes if isinstance(one, ast.AnnAssign)]
+        found = [
+            (name.id, value)
+            for name, value in (*plain, *typed)
+            if isinstance(name, ast.Name) and value is not None
         ]
-        found = [(name.id, one) for name, one in (*plain, *typed) if isinstance(name, ast.Name)]
         self._found = sorted(found, key=lambda each: each[1].lineno)
         self._functions = functions
 
@@ -76,9 +78,9 @@ class Scope:
                 ]
                 return [text for one in returned for text in self.read(one, one.lineno)] or [VALUE]
             case ast.Name(id=name):
-                before = [one for known, one in self._found if known == name and one.lineno < line]
-                if before and before[-1].value is not None:
-                    return self.read(before[-1].value, before[-1].lineno)
+                before = [value for known, value in self._found if known == name and value.lineno < line]
+                if before:
+                    return self.read(before[-1], before[-1].lineno)
         return [VALUE]
 
     def _read_part(self, part: ast.expr, line: int) -> list[str]:

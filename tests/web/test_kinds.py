@@ -1,6 +1,8 @@
 """Every kind of entry, account and status has its plain word."""
 
+from collections.abc import Mapping
 from functools import partial
+from typing import Any
 
 from merchant_wallet.book.chart import FIXED, SUBUSER
 from merchant_wallet.book.verification.entry_schemas import SCHEMAS
@@ -21,7 +23,8 @@ def test_every_kind_of_entry_and_account_has_a_word_in_both_languages() -> None:
 
 def test_what_a_page_shows_can_be_typed_for_a_state() -> None:
     assert set(kinds.DEPOSIT_STATES) == set(State)
-    for table in (kinds.DEPOSIT_STATES, kinds.ORDER_STATUSES):
+    tables: tuple[Mapping[Any, str], ...] = (kinds.DEPOSIT_STATES, kinds.ORDER_STATUSES)
+    for table in tables:
         for key, text in table.items():
             for typed in (str(key), text, text.upper(), text.replace(" ", "-"), CHINESE(text)):
                 assert kinds.find_by_words(table, typed) == key, typed

@@ -147,7 +147,9 @@ OTHER_WORDS = (
     "矿工费",
     "应答",
 )
-"""Words that were once beside those of the table, or beside 账簿, 签名密钥, 暂挂, 原生币, 停用, 网络费, 响应."""
+"""Words that were once beside those of the table, or beside 账簿, 签名密钥, 暂挂, 原生币, 停用, 网络费,
+响应.
+"""
 strip_code = re.compile(r"`[^`]*`|\{\w*\}|\(#[^)]*\)|merchant-wallet [a-z ]+").sub
 
 

@@ -239,7 +239,7 @@ def make_invoice(invoice: Invoice, language: Language, made_ms: int) -> Document
     if invoice.corrects is not None:
         title = _("Credit note") if invoice.is_credit else _("Supplementary invoice")
     issuer, address = _split_issuer(invoice.issuer, _)
-    parts = (
+    parts: tuple[Part, ...] = (
         Parties(
             (
                 (_("Issued by"), _list_party(issuer, address, invoice.issuer_tax_id, _)),

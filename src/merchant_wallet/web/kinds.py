@@ -20,7 +20,7 @@ from merchant_wallet.book.chart import (
 )
 from merchant_wallet.web.languages import N_, Language, translate
 
-K = TypeVar("K", int, str)
+K = TypeVar("K")
 Translate = Callable[..., str]
 """`translate` with its language: a text, and the values of its placeholders by name."""
 

@@ -182,6 +182,8 @@ def _make_part(part: Part, accent: str) -> list[Flowable]:
         case Text():
             size, colour = (7.5, QUIET) if part.is_quiet else (9.5, INK)
             return [_Lines(part.text, REGULAR, size, colour)]
+        case Figure():
+            return [_make_figures([part], accent)]
         case Parties():
             return [_make_parties(part)]
         case Facts():
@@ -203,7 +205,7 @@ def _put_title(title: str, table: LongTable) -> list[Flowable]:
 
 def _measure_rows(table: LongTable) -> list[float]:
     table.wrap(WIDTH, A4[1])
-    return list(table._rowHeights)  # the types lack it
+    return list(table._rowHeights)  # type: ignore[attr-defined]  # the types lack it
 
 
 def _make_figures(figures: Iterable[Figure], accent: str) -> LongTable:
