@@ -3,6 +3,7 @@
 import asyncio
 import csv
 import io
+import re
 from datetime import datetime
 from decimal import Decimal
 
@@ -266,6 +267,7 @@ def test_invoices_and_statements_are_written_as_pdf(wallet: Wallet, named: dict[
     close_months(wallet)
     listed = wallet.ask("finance", "invoices")["invoices"]
     assert [one["number"] for one in listed] == ["2025-000003", "2025-000002", "2025-000001"]
+    assert all(re.fullmatch(r"20[0-9]{2}-[0-9]{2}-[0-9]{2}", one["dueOn"]) for one in listed)
     for name, arguments, said in (
         ("invoice.pdf", ("invoice", "2025-000001", "--lang", "zh-CN"), "账单"),
         ("statement.pdf", ("statement", MERCHANT_ID, "2025-10"), "Account statement"),

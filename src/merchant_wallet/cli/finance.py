@@ -358,6 +358,7 @@ def list_all_invoices(
                     "month": one.month,
                     "totals": [f"{format_units(units)} {code}" for code, units in one.totals],
                     "issuedMs": one.issued_ms,
+                    "dueOn": None if one.due_on is None else str(one.due_on),
                     "corrects": one.corrected_name,
                 }
                 for one in found

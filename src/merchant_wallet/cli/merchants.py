@@ -241,10 +241,12 @@ def set_(
     ] = None,
     billing_address: Annotated[
         str | None,
-        typer.Option(metavar="TEXT", help="The address on invoices; a semicolon begins a new line."),
+        typer.Option(
+            metavar="TEXT", help="The address on invoices; a semicolon begins a new line. none: no address."
+        ),
     ] = None,
     tax_id: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="The tax id on invoices; none: none.")
+        str | None, typer.Option(metavar="TEXT", help="The tax id on invoices; none: no tax id.")
     ] = None,
     disable: Annotated[
         list[str] | None, typer.Option(metavar="OPERATION", help="Switch an operation off; repeat it.")

@@ -54,8 +54,6 @@ BOTTOM: Final = 20 * mm
 HEIGHT: Final = A4[1] - TOP - BOTTOM - 2 * FRAME_PADDING
 FIGURE_SIZE: Final = 24
 MIN_FIGURE_SIZE: Final = 12
-MIN_FIGURES: Final = 2
-"""A figure alone has at most half of the width."""
 MIN_ROWS: Final = 3
 MAX_UNDIVIDED: Final = 15
 """A table with more rows may go on on the next page."""
@@ -211,7 +209,7 @@ def _measure_rows(table: LongTable) -> list[float]:
 def _make_figures(figures: Iterable[Figure], accent: str) -> LongTable:
     """Figures side by side, each below its label."""
     shown = list(figures)
-    width = WIDTH / max(len(shown), MIN_FIGURES)
+    width = WIDTH / len(shown)
     size = FIGURE_SIZE
     while size > MIN_FIGURE_SIZE and any(
         pdfmetrics.stringWidth(clean(one.value), BOLD, size) > width - GAP for one in shown
