@@ -32,6 +32,7 @@ NAMES_NOTHING = re.compile(
     r"|At most \{most\}\."
 )
 """Forms in which the counted things are not named, or do not follow the number."""
+RECORDED = ("web/refusals.py", "web/causes.py")
 SAME = {
     "of {books} merchants": "the page says `of one merchant`",
     "Nothing was changed. {count} fields must be corrected.": "of one field there is another text",
@@ -61,11 +62,11 @@ SAME = {
 
 
 def list_counting() -> list[str]:
-    """Every text of the pages that counts things, without the refusals, which are the interface's."""
+    """Every text of the pages that counts things, without refusals and causes, whose English is recorded."""
     return [
         text
         for text in read_words()
-        if COUNTING & set(find_placeholders(text)) and list_texts().get(text) != "web/refusals.py"
+        if COUNTING & set(find_placeholders(text)) and list_texts().get(text) not in RECORDED
     ]
 
 

@@ -209,10 +209,10 @@ def make_statement(
 def _make_movements(movements: Sequence[Movement], _: Translate) -> Table:
     columns = (
         Column(_("Time (UTC)"), 1.7),
-        Column(_("Kind"), 1.4),
-        Column(_("Sub-user or order"), 2.6),
-        Column(_("Own balance"), 1.6, is_number=True),
-        Column(_("Sub-users"), 1.6, is_number=True),
+        Column(_("Kind"), 1.75),
+        Column(_("Sub-user or order"), 2.5),
+        Column(_("Own balance"), 1.5, is_number=True),
+        Column(_("Sub-users"), 1.5, is_number=True),
     )
     rows = [
         (
