@@ -87,7 +87,7 @@ def test_a_month_is_closed_by_two_people_signed_and_invoiced(
     assert ben.post(f"{proposal}/accept").status_code == 303
     assert "a worker signs it within a minute" in ben.page(url)
     assert "/console/finance/files?file=movements&amp;from=" in ben.page(url)
-    traded.change(billing_address="Corner Shop Ltd; 2 Quay", tax_id="CN 7")
+    traded.change(billing_address=f"Corner Shop Ltd; 2 Quay{'; x' * 90}", tax_id="CN 7")
     closed = platform.operate(
         lambda conn: signing.close_accepted(Databases(conn), SIGNER.sign_text, ISSUER, clock())
     )

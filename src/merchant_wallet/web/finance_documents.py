@@ -38,6 +38,8 @@ from merchant_wallet.web.typed_values import show_percent
 
 MAX_MOVEMENTS: Final = 500
 """A statement lists at most so many movements."""
+MAX_LINES: Final = 10
+"""A party has at most so many lines, so that it fits on a page."""
 NOT_KNOWN: Final = "\u2013"
 OWN_ACCOUNTS: Final = (MERCHANT, SUBUSER, HOLD, FEES)
 """The accounts of a merchant's statement. The others are the platform's side of its book."""
@@ -55,8 +57,8 @@ def describe_period(period: Period) -> str:
 
 
 def _split_lines(text: str) -> list[str]:
-    """The lines of a setting in which a semicolon begins a new line."""
-    return [line.strip() for line in text.split(";") if line.strip()]
+    """The lines of a setting in which a semicolon begins a new line. The last one has what is left."""
+    return [line.strip() for line in text.split(";", MAX_LINES - 1) if line.strip()]
 
 
 def _split_issuer(issuer: str, _: Translate) -> tuple[str, list[str]]:
