@@ -12,6 +12,7 @@ from tests.console.two_people import proposal_of
 from tests.held_builder import held_builder
 from tests.journeys.conftest import DAY_MS, Clock, Platform, Shop
 from tests.late_modules import pypdf
+from tests.reporting.finance.conftest import ISSUER
 from tests.waits import wait_until
 
 from merchant_wallet.audit import records
@@ -22,14 +23,12 @@ from merchant_wallet.book.nonce_partitions import ensure_nonce_partitions
 from merchant_wallet.console import audit_words
 from merchant_wallet.reporting import rollup
 from merchant_wallet.reporting.finance import months, signing
-from merchant_wallet.reporting.finance.invoices import Issuer
 from merchant_wallet.reporting.finance.periods import month_of, next_month
 from merchant_wallet.reporting.paging import Connection
 from merchant_wallet.web import own_audit
 from merchant_wallet.web.pdf.download import MAX_OF_ONE
 
 SETTINGS = {"sandbox_two_people": True, "operator_wait_s": 0, "brand_colour": "#8a1538"}
-ISSUER = Issuer("Wallet Ltd; 1 Harbour Road", "HK 1234567", 14)
 COIN = 1_000_000
 CLOCK_MS = 1_790_000_000_000
 FINANCE = "/console/finance"

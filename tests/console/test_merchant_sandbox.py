@@ -11,6 +11,7 @@ from tests.console.conftest import ConsoleUser, People, read_text
 from tests.journeys.conftest import Shop
 from tests.journeys.endpoint import Endpoint, open_endpoint
 from tests.journeys.sandbox import require_sound
+from tests.reporting.finance.conftest import ISSUER
 from tests.waits import wait_until
 
 from merchant_wallet.audit.checkpointing.signing import CheckpointSigner
@@ -143,9 +144,7 @@ def test_a_months_end_is_played_from_the_page_to_the_invoice(
     platform.run(worker._connections.close)
     (link,) = re.findall(rf'href="(/console/finance/months/{month})"', ann.page(url))
     assert "The month is closed." in read_text(ann.follow(ann.post(f"{link}/close")).text)
-    platform.operate(
-        lambda conn: signing.close_accepted(Databases(conn), SIGNER.sign_text, "Wallet Ltd", at_ms)
-    )
+    platform.operate(lambda conn: signing.close_accepted(Databases(conn), SIGNER.sign_text, ISSUER, at_ms))
     assert "Closed and signed" in read_text(ann.page(link))
     assert "No month waits to be closed" in read_text(ann.page(url))
     assert "finance simulate" not in ann.page(url)
