@@ -220,7 +220,9 @@ def test_real_chains_are_asked_whether_they_fit_the_settings(wallet: Wallet) -> 
         assert "the chain id is 31337, the setting says 5" in misfit["chains"]["text"]
     assert "TRC20" in examine(wallet, 1)["chains"]["text"]
     wallet.variables |= {"WALLET_ERC20_RPC": "", "WALLET_TRC20_RPC": ""}
-    assert "WALLET_TRC20_RPC" in examine(wallet, 1)["configuration"]["advice"]
+    without = examine(wallet, 1)
+    assert "WALLET_TRC20_RPC" in without["configuration"]["advice"]
+    assert without["chains"]["text"] == "no chain has a node"
 
 
 def test_only_what_the_round_trip_can_not_explain_is_skew() -> None:

@@ -315,6 +315,9 @@ async def _check_nodes(settings: Settings) -> Finding:
     if settings.sandbox:
         return Finding("chains", "the sandbox has its own")
     readers = open_chain_readers(settings)
+    if not readers:
+        # The finding about the configuration has the advice.
+        return Finding("chains", "no chain has a node")
     try:
         wrong = await check_chains(readers)
         replaced = {} if wrong else await find_successors(readers)

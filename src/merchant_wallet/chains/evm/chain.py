@@ -242,7 +242,8 @@ class EvmChain:
 
     async def transfers(self, first: int, last: int) -> list[TokenTransfer]:
         """See `token_transfers`. Raises ChainAway, ChainDisagrees, NodeRefused."""
-        return await read_token_transfers(self.nodes, self._reads, first, last, self._agreed_number)
+        name, agreed_number = self.rules.name, self._agreed_number
+        return await read_token_transfers(name, self.nodes, self._reads, first, last, agreed_number)
 
     def forget(self) -> None:
         """Ask the nodes again for what they have shown."""

@@ -24,7 +24,7 @@ async def find_execution(
     final = [answer for answer in answers if isinstance(answer, Executed | Replaced)]
     if any(answer != final[0] for answer in final):
         hashes = " and ".join(sorted({answer.tx_hash for answer in final}))
-        raise ChainDisagrees(f"nodes show that nonce {search.nonce} was used by {hashes}")
+        raise ChainDisagrees(f"{rules.name}: nodes show that nonce {search.nonce} was used by {hashes}")
     if final and len(final) >= nodes.quorum:
         return final[0]
     for answer in answers:

@@ -157,23 +157,30 @@ class NodeReads:
 
 
 async def read_token_transfers(
-    nodes: EvmNodes, reads: Mapping[EvmNode, NodeReads], first: int, last: int, agreed_number: int
+    chain: str,
+    nodes: EvmNodes,
+    reads: Mapping[EvmNode, NodeReads],
+    first: int,
+    last: int,
+    agreed_number: int,
 ) -> list[TokenTransfer]:
     """See `protocol.ChainReader.transfers`. Raises ChainAway, ChainDisagrees, NodeRefused.
 
-    Two nodes have called the blocks up to `agreed_number` final before. Those always need two nodes.
+    `chain` is its code, for texts. Two nodes have called the blocks up to `agreed_number` final before. Those
+    always need two nodes.
     """
     if first > last:
         return []
     if first <= agreed_number < last:
-        final = await read_token_transfers(nodes, reads, first, agreed_number, agreed_number)
-        return final + await read_token_transfers(nodes, reads, agreed_number + 1, last, agreed_number)
+        final = await read_token_transfers(chain, nodes, reads, first, agreed_number, agreed_number)
+        newest = await read_token_transfers(chain, nodes, reads, agreed_number + 1, last, agreed_number)
+        return final + newest
     if nodes.quorum > 1:
-        agreed = await _read_final(nodes, reads, first, last)
+        agreed = await _read_final(chain, nodes, reads, first, last)
         if agreed is not None:
             return agreed
         if last <= agreed_number:
-            raise ChainAway(f"blocks {first} to {last} were final, and no two nodes say so any more")
+            raise ChainAway(f"{chain}: blocks {first} to {last} were final, and no two nodes say so any more")
     return (await nodes.first(lambda node: reads[node].newest_range(first, last))).transfers
 
 
@@ -201,7 +208,7 @@ async def check_receipts(node: EvmNode) -> str | None:
 
 
 async def _read_final(
-    nodes: EvmNodes, reads: Mapping[EvmNode, NodeReads], first: int, last: int
+    chain: str, nodes: EvmNodes, reads: Mapping[EvmNode, NodeReads], first: int, last: int
 ) -> list[TokenTransfer] | None:
     """What all nodes that call the range final say, at least two. None if no node calls it final."""
     answers = await nodes.every(lambda node: reads[node].final_range(first, last))
@@ -215,12 +222,12 @@ async def _read_final(
         for node in nodes.each:
             reads[node].forget()
         if any(answer.last_hash != usable[0].last_hash for answer in usable):
-            raise ChainDisagrees(f"nodes show different blocks {last}, which is final")
-        raise ChainDisagrees(f"nodes show different transfers in blocks {first} to {last}")
+            raise ChainDisagrees(f"{chain}: nodes show different blocks {last}, which is final")
+        raise ChainDisagrees(f"{chain}: nodes show different transfers in blocks {first} to {last}")
     if len(usable) < nodes.quorum:
         failures = [str(answer) for answer in answers if isinstance(answer, Exception)]
         behind = ["another node has not reached them"] if None in answers else []
-        raise ChainAway(f"blocks {first} to {last}: " + "; ".join(failures + behind))
+        raise ChainAway(f"{chain}: blocks {first} to {last}: " + "; ".join(failures + behind))
     return usable[0].transfers
 
 
