@@ -133,7 +133,7 @@ async def pay(
     async with open_bench_database(url) as database:
         say(f"payouts: {payouts:,} orders on {chain}")
         for number in range(MERCHANTS):
-            await _make_orders(database, chain, number, payouts // MERCHANTS)
+            await make_orders(database, chain, number, payouts // MERCHANTS)
         real = await open_chains(settings, open_signer(settings))
         if wrong := await check_chains(real):
             raise ServiceFailed(wrong[0])
@@ -162,7 +162,8 @@ async def _race(database: BenchDatabase, payer: Payer, chain: str, wanted: int, 
     return Signed(chain, wanted, seconds, worked_s, nodes_s)
 
 
-async def _make_orders(database: BenchDatabase, chain: str, number: int, count: int) -> None:
+async def make_orders(database: BenchDatabase, chain: str, number: int, count: int) -> None:
+    """So many orders of one coin each, of a merchant of their own."""
     merchant = await database.open_merchant(f"payouts {chain} {number}")
     await database.fund(merchant.merchant_id, count * COIN)
     orders = [_order(chain, order) for order in range(count)]

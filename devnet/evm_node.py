@@ -191,11 +191,13 @@ class EvmDevnet(EvmNode):
         chain_id: int = CHAIN_ID,
         block_time_s: int | None = None,
         port: int = 0,
+        slots_in_an_epoch: int = 1,
         options: Sequence[str] = (),
     ) -> None:
         """Start it. Port 0 takes a free one. Raises NodeError, ProgramMissing.
 
-        Without `block_time_s` it makes a block only when `mine` is called.
+        Without `block_time_s` it makes a block only when `mine` is called. Its `finalized` block is two
+        epochs below the head, with one block in each slot.
         """
         super().__init__()
         pace = ["--no-mining"] if block_time_s is None else ["--block-time", str(block_time_s)]
@@ -203,7 +205,6 @@ class EvmDevnet(EvmNode):
         # Otherwise the states of old blocks stay in the user's home for ever.
         states = tempfile.TemporaryDirectory(prefix="merchant-wallet-anvil-")
         command += ["--cache-path", states.name]
-        # One slot per block: the node's `finalized` block is two blocks below the head.
         command += [
             "--chain-id",
             str(chain_id),
@@ -211,7 +212,7 @@ class EvmDevnet(EvmNode):
             "--order",
             "fees",
             "--slots-in-an-epoch",
-            "1",
+            str(slots_in_an_epoch),
             *options,
         ]
         self._start(command, _LISTENS, states)
