@@ -156,6 +156,7 @@ EXTENDED: Final = {
     "tests/processes/test_payout_workers.py::test_settings_and": "starts of the whole service",
     "tests/processes/test_side_users.py": "users of the system",
     "tests/processes/test_signers.py::test_up_tells": "starts of the whole service",
+    "tests/processes/test_stopping.py": "starts of the worker side",
     "tests/processes/test_up.py::test_a_killed_worker": "starts of the whole service",
     "tests/processes/test_up.py::test_a_port": "starts of the whole service",
     "tests/processes/test_up.py::test_asked_to_stop": "starts of the whole service",

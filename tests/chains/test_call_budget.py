@@ -67,27 +67,31 @@ def test_a_seconds_calls_may_be_sent_at_once_and_the_next_one_waits_for_their_an
 
 
 @each_row(
-    ("used", "passed_ms", "payout_s", "reading_s"),
+    ("used", "passed_ms", "signed_s", "payout_s", "reading_s"),
     [
-        (0, 0, 0, 0),
-        (49, 0, 0, 0),
+        (0, 0, 0, 0, 0),
+        (49, 0, 0, 0, 0),
         # The line is at 50 at midnight, at 70 at noon, and at 90 at the end of the day.
-        (50, 0, 0, DAY_MS / 40 / 1000),
-        (69, NOON_MS, 0, 0),
-        (70, NOON_MS, 0, DAY_MS / 40 / 1000),
-        (89, DAY_MS - 1, 0, 0.001),
-        (90, NOON_MS, 0, DAY_MS / 2000),
-        (99, NOON_MS, 0, DAY_MS / 2000),
-        (100, NOON_MS, DAY_MS / 2000, DAY_MS / 2000),
+        (50, 0, 0, 0, DAY_MS / 40 / 1000),
+        (69, NOON_MS, 0, 0, 0),
+        (70, NOON_MS, 0, 0, DAY_MS / 40 / 1000),
+        (89, DAY_MS - 1, 0, 0, 0.001),
+        (90, NOON_MS, 0, 0, DAY_MS / 2000),
+        (94, NOON_MS, 0, 0, DAY_MS / 2000),
+        # The last five are for what is signed.
+        (95, NOON_MS, 0, DAY_MS / 2000, DAY_MS / 2000),
+        (99, NOON_MS, 0, DAY_MS / 2000, DAY_MS / 2000),
+        (100, NOON_MS, DAY_MS / 2000, DAY_MS / 2000, DAY_MS / 2000),
     ],
 )
-def test_reading_slows_down_before_payouts_do(
-    used: int, passed_ms: int, payout_s: float, reading_s: float
+def test_reading_slows_down_before_payouts_and_what_is_signed_stops_last(
+    used: int, passed_ms: int, signed_s: float, payout_s: float, reading_s: float
 ) -> None:
     budget = CallBudget(CallLimits(per_day=100))
     now_ms = DAY + passed_ms
     if used:
         budget.take(0.0, now_ms, used)
+    assert budget.await_day(now_ms, 1, Purpose.SIGNED) == signed_s
     assert budget.await_day(now_ms, 1, Purpose.PAYOUTS) == payout_s
     assert budget.await_day(now_ms, 1, Purpose.READING) == reading_s
     # Whoever waits for so long may go then.

@@ -9,16 +9,26 @@ import pytest
 from tests.chains.node_proxy import Forward, NodeProxy, Raw
 from tests.waits import TIMEOUT_S, eventually
 
+from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.node_addresses import CallLimits, NodeAddress
+from merchant_wallet.base.workers import repeat, run_workers
 from merchant_wallet.chains import call_budget, node_access, node_rests
-from merchant_wallet.chains.call_budget import Purpose
+from merchant_wallet.chains.call_budget import DAY_MS, Purpose
 from merchant_wallet.chains.jsonrpc import JsonRpc, read_quantity
-from merchant_wallet.chains.node_access import NodeAccess, access_of, list_accesses, list_figures
+from merchant_wallet.chains.node_access import NodeAccess, access_of, end_reading, list_accesses, list_figures
 from merchant_wallet.chains.protocol import ChainAway
 from merchant_wallet.chains.recent import Recent
-from merchant_wallet.chains.transport import Endpoints, NodeFailed, NodeRefused, NodeSilent, attempt
+from merchant_wallet.chains.transport import (
+    Endpoints,
+    NodeFailed,
+    NodeRefused,
+    NodeSilent,
+    attempt,
+    for_signed,
+)
 
 SECOND_S = 0.1
+PER_DAY = 100_000
 SUSPENDED = b'{"Error":"The key exceeds the frequency limit(15), and the server is suspended for 30 s"}'
 NEVER = "http://127.0.0.1:9"
 """What is asked of this node is never forwarded: the proxies answer everything themselves."""
@@ -98,8 +108,8 @@ def test_payouts_and_reading_share_the_budget_of_a_node() -> None:
         [access] = list_accesses()
         # Four were sent at once. The others had to wait for a second.
         assert access.waited_s > 0
-        assert access.sent == {Purpose.PAYOUTS: 4, Purpose.READING: 4}
-        assert access.describe_use().used_today == 8
+        assert access.sent == dict.fromkeys(Purpose, 4)
+        assert access.describe_use().used_today == 12
         name = proxy.url.removeprefix("http://")
         assert list_figures() == {name: (access.sent, access.waited_s, 0)}
         for rpc in rpcs:
@@ -134,7 +144,7 @@ def test_connections_to_a_node_are_bounded_over_the_whole_process() -> None:
         asked[0].cancel()
         asked.pop().cancel()
         goes_on.set()
-        assert await asyncio.gather(*asked[1:]) == [1] * 8
+        assert await asyncio.gather(*asked[1:]) == [1] * 13
         for rpc in rpcs:
             await rpc.endpoints.close()
 
@@ -162,16 +172,53 @@ def test_who_gets_no_turn_in_time_asks_the_next_node(monkeypatch: pytest.MonkeyP
 
 def test_when_the_days_calls_are_used_the_text_says_so() -> None:
     async def story(proxy: NodeProxy) -> None:
-        payouts = open_rpc(proxy, per_day=4)
-        reading = open_rpc(proxy, per_day=4, purpose=Purpose.READING)
-        # Whatever time of day it is: the fourth call is above the line of nine tenths.
-        for _ in range(3):
+        payouts = open_rpc(proxy, per_day=20)
+        reading = open_rpc(proxy, per_day=20, purpose=Purpose.READING)
+        # Whatever time of day it is: the nineteenth call is above the line of nine tenths.
+        for _ in range(18):
             await ask(payouts)
-        with pytest.raises(NodeFailed, match=r"of the 4 calls of today \(UTC\) .* the rest is for payouts"):
+        with pytest.raises(NodeFailed, match=r"of the 20 calls of today \(UTC\) .* the rest is for payouts"):
             await ask(reading)
         await ask(payouts)
-        with pytest.raises(NodeFailed, match=r"the 4 calls of today \(UTC\) that its limits allow are used"):
+        with pytest.raises(NodeFailed, match=r"of the 20 calls of today \(UTC\) .* for what is signed"):
             await ask(payouts)
+        await for_signed(ask)(payouts)
+        with pytest.raises(NodeFailed, match=r"the 20 calls of today \(UTC\) that its limits allow are used"):
+            await for_signed(ask)(payouts)
+        for rpc in (payouts, reading):
+            await rpc.endpoints.close()
+
+    play(1, story)
+
+
+def test_reading_that_waits_for_the_days_line_ends_when_the_process_stops() -> None:
+    async def story(proxy: NodeProxy) -> None:
+        payouts = open_rpc(proxy, per_day=PER_DAY)
+        reading = open_rpc(proxy, per_day=PER_DAY, purpose=Purpose.READING)
+        assert await ask(payouts) == 1
+        [access] = list_accesses()
+        at_ms = now_ms()
+        # Twenty calls above the line, each of which takes two seconds of the day.
+        line = PER_DAY * (5 * DAY_MS + 4 * (at_ms % DAY_MS)) // (10 * DAY_MS)
+        access.budget.take(0.0, at_ms, line + 20)
+        stop, begun, said = asyncio.Event(), asyncio.Event(), set[str]()
+
+        async def read() -> None:
+            for _ in range(9):
+                begun.set()
+                said.add(str(await attempt(ask(reading))))
+
+        async def watch(stop: asyncio.Event) -> None:
+            await repeat("watcher", read, stop=stop, interval_s=1.0)
+
+        working = asyncio.create_task(run_workers([watch, end_reading], stop))
+        await begun.wait()
+        assert await ask(payouts) == 1
+        stop.set()
+        async with asyncio.timeout(TIMEOUT_S):
+            await working
+        assert said == {f"{proxy.url.removeprefix('http://')}: the process stops"}
+        assert await ask(payouts) == 1
         for rpc in (payouts, reading):
             await rpc.endpoints.close()
 

@@ -8,6 +8,7 @@ Rules:
 - A day is a UTC day.
 - Reading stays below a line, which rises through the day from half of the day's calls to nine tenths. So it
   slows down first, and the rest is for payouts.
+- New payouts leave the last twentieth of the day's calls to what is signed: it must be sent and followed.
 """
 
 from enum import StrEnum
@@ -17,12 +18,15 @@ from merchant_wallet.base.node_addresses import CallLimits
 
 DAY_MS: Final = 86_400_000
 SECOND_S: Final = 1.0
+RESERVED_PART: Final = 20
+"""The last of so many parts of a day's calls is for what is signed."""
 
 
 class Purpose(StrEnum):
-    """What calls are for: payouts and sweeps, or everything that may wait longer."""
+    """What calls are for: payouts and sweeps, those that are signed, or everything that may wait longer."""
 
     PAYOUTS = "payouts"
+    SIGNED = "signed"
     READING = "reading"
 
 
@@ -82,8 +86,9 @@ class CallBudget:
             return 0.0
         passed_ms = now_ms % DAY_MS
         used = self.count_today(now_ms) + calls
-        if purpose is Purpose.PAYOUTS:
-            free_ms = 0 if used <= per_day else DAY_MS
+        if purpose is not Purpose.READING:
+            most = per_day if purpose is Purpose.SIGNED else per_day - per_day // RESERVED_PART
+            free_ms = 0 if used <= most else DAY_MS
         else:
             # The line is at 5/10 of the limit at midnight and at 9/10 a day later.
             free_ms = min(-(-(10 * used - 5 * per_day) * DAY_MS // (4 * per_day)), DAY_MS)

@@ -3,9 +3,10 @@
 Rules:
 - A node is known by its URL, in one event loop. Both ports of a java-tron are one node.
 - A call waits for its turn before it takes a connection: until the budget has room for it, and fewer than
-  `connections` calls are under way. Calls of one purpose keep their order. While both purposes wait, each
-  gets as many calls as the other: a batch counts as its calls.
-- The wait is bounded. Who gets no turn in time, and who asks a node that rests, gets `NoTurn`.
+  `connections` calls are under way. Calls of one purpose keep their order. While several purposes wait, each
+  gets as many calls as the others: a batch counts as its calls.
+- The wait is bounded. Who gets no turn in time, and who asks a node that rests, gets `NoTurn`. So does
+  reading that has to wait while the process stops.
 - The connections are closed when nobody uses the node any more. Budget and rests stay.
 """
 
@@ -27,8 +28,10 @@ from merchant_wallet.chains.node_rests import Rest, asks_for_rest, read_rest_s
 from merchant_wallet.chains.stopwatch import standing
 
 # A payout asks some ten times one after the other, within the time of one attempt.
-PATIENCE_S: Final = {Purpose.PAYOUTS: 10.0, Purpose.READING: 60.0}
+PATIENCE_S: Final = {Purpose.PAYOUTS: 10.0, Purpose.SIGNED: 10.0, Purpose.READING: 60.0}
 """How long a call waits for its turn."""
+
+STOPPING: Final = "the process stops"
 
 log = structlog.get_logger(__name__)
 
@@ -55,9 +58,9 @@ class NodeUse(NamedTuple):
 
 
 class _Waiter:
-    """A call that waits for its turn. The result of `turn` says whether it got one. Then it is charged."""
+    """A call that waits for its turn. The result of `turn` is why it gets none, or None: it is charged."""
 
-    def __init__(self, calls: int, turn: asyncio.Future[bool]) -> None:
+    def __init__(self, calls: int, turn: asyncio.Future[str | None]) -> None:
         self.calls = calls
         self.turn = turn
         self.charge: Charge | None = None
@@ -85,6 +88,7 @@ class NodeAccess:
         # The calls that each purpose got since one of them waited alone.
         self._got: Counter[Purpose] = Counter()
         self._timer: asyncio.TimerHandle | None = None
+        self._is_stopping = False
         self._why_rests = ""
         # What it has answered since its last rest began.
         self._answered: set[str] = set()
@@ -130,6 +134,8 @@ class NodeAccess:
         self._waiting[purpose].append(waiter)
         try:
             self._give_turns()
+            if self._is_stopping:
+                self._refuse(Purpose.READING, STOPPING)
             await self._wait(waiter, purpose)
             yield
         finally:
@@ -145,14 +151,14 @@ class NodeAccess:
         try:
             with standing():
                 async with asyncio.timeout(PATIENCE_S[purpose]):
-                    got_turn = await waiter.turn
+                    refusal = await waiter.turn
         except TimeoutError:
             raise NoTurn(self._describe_wait(purpose)) from None
         finally:
             self.waited_s += self._loop.time() - began_s
         # A rest may have begun since it got its turn.
-        if not got_turn or self.is_resting:
-            raise NoTurn(self._describe_rest())
+        if refusal is not None or self.is_resting:
+            raise NoTurn(refusal or self._describe_rest())
 
     def _give_turns(self) -> None:
         """Let all go that may go now, and look again when the next one may."""
@@ -188,7 +194,7 @@ class NodeAccess:
             self._got[purpose] += waiter.calls
             self._under_way += 1
             self._last = purpose
-            waiter.turn.set_result(True)
+            waiter.turn.set_result(None)
         return delay_s
 
     def _find_next(self, purpose: Purpose) -> _Waiter | None:
@@ -222,11 +228,21 @@ class NodeAccess:
             self._answered.clear()
             log.warning("node rests", node=self.name, reason=self._describe_rest())
         if self.is_resting:
-            for queue in self._waiting.values():
-                for waiter in queue:
-                    if not waiter.turn.done():
-                        waiter.turn.set_result(False)
-                queue.clear()
+            for purpose in Purpose:
+                self._refuse(purpose, self._describe_rest())
+
+    def end_reading(self) -> None:
+        """The process stops: no reading waits from now on. What gets its turn at once is still asked."""
+        self._is_stopping = True
+        self._refuse(Purpose.READING, STOPPING)
+
+    def _refuse(self, purpose: Purpose, why: str) -> None:
+        """Give no turn to those of a purpose that wait."""
+        queue = self._waiting[purpose]
+        for waiter in queue:
+            if not waiter.turn.done():
+                waiter.turn.set_result(why)
+        queue.clear()
 
     def _find_rest_end_ms(self) -> int:
         return self._clock_ms() + int((self.rest.until_s - self._loop.time()) * 1000)
@@ -237,8 +253,10 @@ class NodeAccess:
 
     def _describe_day(self, purpose: Purpose) -> str:
         calls = f"{self.budget.limits.per_day} calls of today"
-        if purpose is Purpose.PAYOUTS:
+        if purpose is Purpose.SIGNED:
             return f"the {calls} (UTC) that its limits allow are used"
+        if purpose is Purpose.PAYOUTS:
+            return f"of the {calls} (UTC) that its limits allow, the rest is for what is signed"
         return f"of the {calls} (UTC) that its limits allow, the rest is for payouts or for later"
 
     def _describe_wait(self, purpose: Purpose) -> str:
@@ -288,3 +306,10 @@ def list_figures() -> dict[str, NodeFigures]:
 def list_accesses() -> Iterator[NodeAccess]:
     """The nodes that were used in this event loop."""
     yield from _accesses.get(asyncio.get_running_loop(), {}).values()
+
+
+async def end_reading(stop: asyncio.Event) -> None:
+    """Worker: let no reading wait for its turn once `stop` is set. A day's line may take minutes to rise."""
+    await stop.wait()
+    for access in list_accesses():
+        access.end_reading()

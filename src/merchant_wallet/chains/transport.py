@@ -19,8 +19,10 @@ Rules:
 import asyncio
 import math
 from asyncio import FIRST_COMPLETED
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import Any, Final, NamedTuple, TypeVar
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from contextvars import ContextVar
+from functools import wraps
+from typing import Any, Final, NamedTuple, ParamSpec, TypeVar
 
 import httpx
 
@@ -56,7 +58,24 @@ _OVERLOAD: Final = frozenset({429, 503})
 _JSON: Final = {"content-type": "application/json", "accept": "application/json"}
 
 K = TypeVar("K")
+P = ParamSpec("P")
 T = TypeVar("T")
+
+_is_signed: ContextVar[bool] = ContextVar("_is_signed", default=False)
+
+
+def for_signed(ask: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, Coroutine[Any, Any, T]]:
+    """A function whose questions are about what is signed (see `Purpose`)."""
+
+    @wraps(ask)
+    async def asking(*args: P.args, **kwargs: P.kwargs) -> T:
+        token = _is_signed.set(True)
+        try:
+            return await ask(*args, **kwargs)
+        finally:
+            _is_signed.reset(token)
+
+    return asking
 
 
 async def attempt(asked: Awaitable[T]) -> T | Exception:
@@ -157,7 +176,7 @@ class Endpoints:
         purpose: Purpose = Purpose.PAYOUTS,
     ) -> None:
         """`nodes` are in the order of preference, as addresses or their texts. Each gets at most this many
-        connections from the whole process. `purpose` says what they are asked for.
+        connections from the whole process. `purpose` says what they are asked for, but by `for_signed`.
 
         Raises ValueError if there is none or one is not http or https.
         """
@@ -181,6 +200,11 @@ class Endpoints:
 
     def __len__(self) -> int:
         return len(self._nodes)
+
+    @property
+    def purpose(self) -> Purpose:
+        """What this task asks the nodes for."""
+        return Purpose.SIGNED if _is_signed.get() else self._purpose
 
     async def close(self) -> None:
         """Close the connections that nobody else uses. The next request opens new ones."""
@@ -206,7 +230,7 @@ class Endpoints:
         """
         asked, access = label or path, self._access(node)
         try:
-            async with access.turn(calls, self._purpose):
+            async with access.turn(calls, self.purpose):
                 return await self._ask(node, access, body, path, asked, limit_bytes, read_refusal)
         except NoTurn as held:
             self._note_failure(node)

@@ -73,7 +73,8 @@ COUNTERS: Final = (
     Metric(
         "wallet_node_calls",
         ("node", "purpose"),
-        "Calls that workers sent to a node, each of a batch, for payouts and sweeps or for reading",
+        "Calls that workers sent to a node, each of a batch, for payouts and sweeps, for what is signed, "
+        "or for reading",
     ),
     Metric(
         "wallet_node_wait_seconds",

@@ -41,7 +41,7 @@ from merchant_wallet.callbacks.sender import CallbackSender
 from merchant_wallet.callbacks.test_events import TestEventSender
 from merchant_wallet.chains.evm.chain import EvmChain
 from merchant_wallet.chains.keys.keystore import JOURNAL
-from merchant_wallet.chains.node_access import list_figures
+from merchant_wallet.chains.node_access import end_reading, list_figures
 from merchant_wallet.chains.sandbox.reader import SandboxReader
 from merchant_wallet.chains.tron.chain import TronReader
 from merchant_wallet.deposits import chain_store
@@ -160,7 +160,7 @@ async def work(
             sender=sender,
             screen_deposit=make_deposit_screen(screener),
         )
-        workers: list[Worker] = [payouts.keep_fit]
+        workers: list[Worker] = [payouts.keep_fit, end_reading]
         if checkpoint_task is not None:
             checkpoints = Maintenance(connect, {"checkpoints": checkpoint_task.run_once})
             shared = replace(shared, ask_comparison=checkpoints.wake.set)

@@ -56,7 +56,7 @@ from merchant_wallet.chains.sweeps import (
     require_other,
     sign_sweep,
 )
-from merchant_wallet.chains.transport import NodeRefused
+from merchant_wallet.chains.transport import NodeRefused, for_signed
 
 _PLAIN_GAS: Final = 21_000
 # The hot wallet may be empty when the token arrives. A new holder's entry then costs 17,100 gas more.
@@ -160,6 +160,7 @@ class EvmSweeper(ChainSweeper):
         height = (await self._chain.head()).number
         return EvmDraft(self._signer, sweep_tx, self.transfer_of(sweep_tx), sender, made, height)
 
+    @for_signed
     async def judge(self, sweep_tx: SweepTx, signed: Sequence[SignedTransfer]) -> Verdict:
         """See `verdict`. A coin transfer leaves no log: only the success of its transaction is known."""
         transfer = self.transfer_of(sweep_tx)
