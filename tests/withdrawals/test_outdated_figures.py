@@ -1,11 +1,14 @@
 """Funds of a hot wallet that are too old to use are reported as such, and never as a shortage."""
 
+import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.waits import eventually
 from tests.withdrawals.fake_chains import TronLikeFake
 
+from merchant_wallet.withdrawals.hot_wallet import HotWallet
 from merchant_wallet.withdrawals.hot_wallet_store import list_wallets, open_wallet, record_chain_state
 from merchant_wallet.withdrawals.payouts import Claim, Reservation, claim, list_blocked, queue_new
 from merchant_wallet.withdrawals.reservations import BALANCE_MAX_AGE_MS, Outdated, Shortage, Wanted, reserve
@@ -18,6 +21,20 @@ TRON = "TJRyWwFs9wTFGZg3JbrVriFbNfCug5tDeC"
 PLENTY = 999_999_978 * COIN
 WALLET = TronLikeFake.wallet
 RECIPIENT = bytes(range(200, 220))
+
+
+class Counting(TronLikeFake):
+    """It counts how often it is asked for the funds, and answers when it may."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path, "TRC20")
+        self.asked = 0
+        self.may_answer = asyncio.Event()
+
+    async def funds(self) -> int:
+        self.asked += 1
+        await self.may_answer.wait()
+        return PLENTY
 
 
 class Overwritten(TronLikeFake):
@@ -150,5 +167,26 @@ def test_an_answer_to_an_older_request_for_the_balance_replaces_no_newer_one(in_
             await note_funds(shop, funds_units, ended)
             kept += await shop.rows("select funds, funds_ended_payouts from hot_wallet")
         assert kept == [(50 * COIN, 2), (50 * COIN, 2), (40 * COIN, 2)]
+
+    in_shop(scenario)
+
+
+def test_who_needs_the_funds_at_once_shares_one_request_and_not_its_cancellation(in_shop: "InShop") -> None:
+    async def scenario(shop: "Shop") -> None:
+        chain = Counting(shop.folder / "chain")
+        wallet = HotWallet("TRC20", chain, shop.clock)
+        await wallet.open(shop.connection)
+        first, second, third = [asyncio.create_task(wallet.refresh(shop.connection)) for _ in range(3)]
+
+        async def is_asked() -> bool:
+            return chain.asked == 1
+
+        await eventually(is_asked)
+        first.cancel()
+        await asyncio.wait((first,))
+        chain.may_answer.set()
+        await asyncio.gather(second, third)
+        assert chain.asked == 2
+        assert [shown.funds_units for shown in await list_wallets(shop.connection)] == [PLENTY]
 
     in_shop(scenario)

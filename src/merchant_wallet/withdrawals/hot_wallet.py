@@ -2,11 +2,12 @@
 
 Rules:
 - The balance from the chain is stored with the number of payouts that had ended before the request. So no
-  unit is reserved twice, even if the answer is old.
+  unit is reserved twice, even if the answer is old. Attempts that need it at once share one request.
 - If a stranger has used nonces of the wallet, it is frozen.
 - A key that has no seed beside it pays only if its wallet is the known one.
 """
 
+import asyncio
 from collections.abc import Callable
 
 import structlog
@@ -33,6 +34,7 @@ class HotWallet:
         self._clock = clock
         self._may_take = may_take
         self._is_open = False
+        self._refreshing: asyncio.Task[None] | None = None
 
     async def open(self, connection: AsyncConnection) -> None:
         """Check that the chain's wallet is the one whose key is here.
@@ -83,6 +85,14 @@ class HotWallet:
         """Ask the chain for the wallet's balance and next nonce, and store both. Raises what the chain
         raises.
         """
+        while (other := self._refreshing) is not None and not other.done():
+            await asyncio.wait((other,))
+            if not other.cancelled():
+                return other.result()
+        self._refreshing = asyncio.create_task(self._refresh(connection))
+        await self._refreshing
+
+    async def _refresh(self, connection: AsyncConnection) -> None:
         ended_payouts = await hot_wallet_store.read_ended_payouts(connection, self.name)
         nonce, known = None, None
         if self.chain.has_nonces:
