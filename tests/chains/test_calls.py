@@ -12,8 +12,11 @@ from tests.chains.evm_scene import EvmScene
 from tests.chains.node_proxy import NodeProxy
 from tests.chains.tron_scene import TronScene, key_of, payout_of
 
+from merchant_wallet.base.clock import now_ms
+from merchant_wallet.base.node_addresses import CallLimits, NodeAddress, read_node
 from merchant_wallet.chains.evm.chain import EvmChain
-from merchant_wallet.chains.evm.mined import LOOK_AGAIN
+from merchant_wallet.chains.evm.sweeps import EvmSweeper
+from merchant_wallet.chains.node_access import access_of
 from merchant_wallet.chains.protocol import (
     Blocked,
     ChainAway,
@@ -25,7 +28,8 @@ from merchant_wallet.chains.protocol import (
     Unpayable,
 )
 from merchant_wallet.chains.transport import Endpoints
-from merchant_wallet.chains.tron.chain import TronChain
+from merchant_wallet.chains.tron.chain import TronChain, TronNodes
+from merchant_wallet.chains.tron.sweeps import TronSweeper
 
 PAYOUTS = 6
 RECENT_S = 3.0
@@ -61,7 +65,7 @@ def open_evm_chain(evm: EvmScene, proxy: NodeProxy, clock: Clock) -> EvmChain:
 
 
 def test_payouts_at_once_share_what_is_the_same_for_all_of_them(scene: TronScene) -> None:
-    """At most nine calls a payout with one node, and twelve with two. Sixty at once share still more."""
+    """Check and signature of a payout ask about its recipient once."""
     servers, clock = scene.network.servers, Clock()
     chain = open_chain(scene, clock)
     payouts = [payout_of(number, bytes([number]) * 20, USDT) for number in range(1, PAYOUTS + 1)]
@@ -80,7 +84,7 @@ def test_payouts_at_once_share_what_is_the_same_for_all_of_them(scene: TronScene
         signed = await asyncio.gather(*map(pay, payouts))
         asked = count() - before
         # Successor, pause, our own place on the blacklist, fee and balance are asked once for all.
-        views = 5 * nodes + PAYOUTS * 2 * (nodes + 1)
+        views = 5 * nodes + PAYOUTS * (nodes + 1)
         assert asked["/wallet/triggerconstantcontract"] <= views
         assert asked["/wallet/broadcasthex"] == PAYOUTS
         assert asked.total() <= views + PAYOUTS + 4 * nodes + 3
@@ -96,6 +100,10 @@ def test_payouts_at_once_share_what_is_the_same_for_all_of_them(scene: TronScene
         verdicts = [await chain.judge(*each) for each in pairs(signed)]
         assert {type(verdict) for verdict in verdicts} == {FinalRecord}
         assert (count() - before).total() <= nodes * (PAYOUTS + 2)
+        # What it burnt was shown, too.
+        before = count()
+        assert await TronSweeper(chain, scene.signer).fee_of(signed[0].tx_hash)
+        assert count() == before
         await chain.close()
 
     def pairs(signed: list[SignedTransfer]) -> list[tuple[Payout, list[SignedTransfer]]]:
@@ -115,14 +123,15 @@ def test_payouts_at_once_on_an_evm_chain_share_the_same(evm: EvmScene) -> None:
                 await evm_scene.send(chain, ordered)
 
             await asyncio.gather(*map(pay, range(PAYOUTS)))
-            # Six views of the token, prices, the newest block, the wallet's coin and code.
-            assert len(proxy.asked) <= 7 * PAYOUTS + 10
+            # Six views of the token, prices, the newest block, the wallet's coin and code. The blacklist, the
+            # estimate and the broadcast are each payout's own.
+            assert len(proxy.asked) <= 3 * PAYOUTS + 10
             await chain.close()
 
     asyncio.run(story())
 
 
-def test_the_recipient_is_asked_about_each_time_and_the_token_again_after_a_block(lone: TronScene) -> None:
+def test_recipient_and_token_are_asked_about_again_after_a_moment(lone: TronScene) -> None:
     clock, network, transfer = Clock(), lone.network, payout_of().transfer
     chain = open_chain(lone, clock)
 
@@ -130,6 +139,7 @@ def test_the_recipient_is_asked_about_each_time_and_the_token_again_after_a_bloc
         await chain.check_payable(transfer)
         network.blacklist(transfer.recipient)
         network.settle()
+        clock.now_s += RECENT_S + 1
         with pytest.raises(Unpayable):
             await chain.check_payable(transfer)
         network.blacklist(transfer.recipient, is_listed=False)
@@ -145,29 +155,64 @@ def test_the_recipient_is_asked_about_each_time_and_the_token_again_after_a_bloc
     lone.play(steps())
 
 
-def test_a_payout_in_a_block_is_asked_for_when_the_block_may_be_final_and_now_and_then(evm: EvmScene) -> None:
+def test_what_is_signed_is_followed_after_new_payouts_got_their_share_of_the_day(
+    lone: TronScene, evm: EvmScene
+) -> None:
+    limits = CallLimits(per_day=1_000)
+
+    async def follow(chain: EvmChain | TronChain, node: NodeAddress, ordered: Payout) -> None:
+        signed = await chain.build(ordered, [])
+        budget, at_ms = access_of(node, connections=9).budget, now_ms()
+        budget.take(0.0, at_ms, 950 - budget.count_today(at_ms))
+        with pytest.raises(ChainAway, match="the rest is for what is signed"):
+            await chain.check_payable(ordered.transfer)
+        await chain.broadcast(signed.raw)
+        assert isinstance(await chain.judge(ordered, [signed]), Pending)
+        budget.take(0.0, at_ms, 50)
+        with pytest.raises(ChainAway, match="that its limits allow are used"):
+            await chain.broadcast(signed.raw)
+        await chain.close()
+
+    async def story() -> None:
+        node = read_node(lone.network.urls[0])._replace(limits=limits)
+        nodes = TronNodes([node])
+        tron = TronChain(lone.rules, nodes, wallet=lone.wallet, signer=lone.signer)
+        await follow(tron, node, payout_of())
+        node = NodeAddress(evm.node.url, limits=limits)
+        chain = EvmChain(evm.rules, Endpoints([node]), wallet=evm_scene.WALLET, signer=evm.signer)
+        await follow(chain, node, evm_scene.payout())
+
+    lone.play(story())
+
+
+def test_receipts_are_asked_for_when_a_final_block_has_used_the_nonce(evm: EvmScene) -> None:
     async def story() -> None:
         clock, ordered = Clock(), evm_scene.payout()
         async with NodeProxy(evm.node.url) as proxy:
             chain = open_evm_chain(evm, proxy, clock)
+            unmined = Pending(check_after_ms=21_000)
+            mined = Pending(check_after_ms=6_000, is_mined=True)
             signed = await evm_scene.send(chain, ordered)
+            assert await chain.judge(ordered, [signed]) == unmined
             evm.node.mine()
+            # What is the same for all payouts counts for a moment. It is the final block and two counts.
+            for pause_s, asked in ((RECENT_S + 1, 3), (0, 0), (RECENT_S + 1, 3)):
+                clock.now_s += pause_s
+                proxy.asked.clear()
+                assert await chain.judge(ordered, [signed]) == mined
+                assert len(proxy.asked) == asked
+            # Its block leaves the chain, so it must be sent again.
+            evm.node.reorganise(1)
             clock.now_s += RECENT_S + 1
-            waiting = Pending(mined_number=evm.node.height())
-            assert await chain.judge(ordered, [signed]) == waiting
-            # Others may have asked for the final block a moment ago.
-            proxy.asked.clear()
-            for asked in ([], ["eth_getBlockByNumber"]):
-                assert await chain.judge(ordered, [signed]) == waiting
-                assert proxy.asked == asked
-                clock.now_s += RECENT_S + 1
-            # The block may have left the chain meanwhile.
-            clock.now_s += LOOK_AGAIN * RECENT_S
-            assert await chain.judge(ordered, [signed]) == waiting
-            assert proxy.asked.count(RECEIPT) == 1
+            assert await chain.judge(ordered, [signed]) == unmined
+            assert RECEIPT not in proxy.asked
+            await chain.broadcast(signed.raw)
             evm.settle()
             clock.now_s += RECENT_S + 1
             assert await chain.judge(ordered, [signed]) == FinalRecord(ordered.transfer, signed.tx_hash)
+            # What it burnt was shown, too.
+            assert await EvmSweeper(chain, evm.signer).fee_of(signed.tx_hash)
+            assert proxy.asked.count(RECEIPT) == 1
             await chain.close()
 
     asyncio.run(story())

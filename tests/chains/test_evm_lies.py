@@ -260,7 +260,10 @@ def test_one_node_alone_can_not_pay_with_a_false_receipt(evm: EvmScene) -> None:
             found = await forward(BLOCK, *params)
             return changed(found, transactions=[*found["transactions"], unsent.tx_hash])
 
-        proxies[1].behaviours = {RECEIPT: receipt, BLOCK: block}
+        async def count(forward: Forward, params: list[Any]) -> Any:
+            return hex(int(await forward(COUNT, *params), 16) + 1)
+
+        proxies[1].behaviours = {RECEIPT: receipt, BLOCK: block, COUNT: count}
         seen = await chain.judge(wanted, [unsent])
         assert isinstance(seen, Pending)
         assert seen.alert

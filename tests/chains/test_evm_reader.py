@@ -145,7 +145,7 @@ def test_final_transfers_need_two_nodes_that_say_the_same(evm: EvmScene) -> None
         last = first + 1
 
         two.behaviours[RECEIPTS] = change_logs(lambda log: {**log, "data": f"0x{7:064x}"})
-        with pytest.raises(ChainDisagrees, match="^ERC20: nodes show different transfers"):
+        with pytest.raises(ChainDisagrees, match=r"^ERC20: nodes show different transfers"):
             await chain.transfers(first, last)
         two.fail(Raw(b"garbage"), RECEIPTS)
         with pytest.raises(ChainAway, match="not a JSON-RPC answer"):

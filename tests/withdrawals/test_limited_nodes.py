@@ -132,7 +132,7 @@ def test_six_payouts_on_tron_through_a_provider_that_suspends(in_shop: "InShop",
             node = NodeAddress(f"http://127.0.0.1:{port}", limits=LIMITS)
             payouts, reading = (
                 TronChain(tron.rules, TronNodes([node], purpose=each), wallet=tron.wallet, signer=tron.signer)
-                for each in Purpose
+                for each in (Purpose.PAYOUTS, Purpose.READING)
             )
             wanted = await pay(shop, "TRC20", payouts, reading, tron.network.mine)
         tron.network.settle()
@@ -153,7 +153,7 @@ def test_six_payouts_on_ethereum_through_a_provider_that_names_no_time(
                 EvmChain(
                     evm.rules, Endpoints([node], purpose=each), wallet=evm_scene.WALLET, signer=evm.signer
                 )
-                for each in Purpose
+                for each in (Purpose.PAYOUTS, Purpose.READING)
             )
             wanted = await pay(shop, "ERC20", payouts, reading, evm.node.mine)
         evm.settle()

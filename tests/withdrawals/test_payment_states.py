@@ -230,7 +230,7 @@ FINAL = FinalRecord(Transfer("ERC20", "USDT", bytes(20), 1), "hash")
     ("verdict", "is_exact", "has_nonces", "event"),
     [
         (Pending(), False, True, Event.PENDING),
-        (Pending(mined_number=7), False, True, Event.MINED),
+        (Pending(is_mined=True), False, True, Event.MINED),
         (Pending(stuck=True), False, True, Event.STUCK),
         (Pending(stuck=True), False, False, Event.PENDING),
         (Expired("expired"), False, False, Event.EXPIRED),

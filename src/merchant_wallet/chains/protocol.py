@@ -64,14 +64,14 @@ class Pending(msgspec.Struct, frozen=True, gc=False):
 
     `check_after_ms`: another look makes sense after this time and not before, if it is known. `stuck`: the
     transfer has waited so long that it must be replaced, by `build` with everything signed so far. `alert`: a
-    text for an operator. `mined_number`: enough nodes show a transfer in this or a later block, which is not
-    final, so sending it again is useless.
+    text for an operator. `is_mined`: enough nodes say that a block which is not final has used its nonce, so
+    sending it again is useless.
     """
 
     check_after_ms: int | None = None
     stuck: bool = False
     alert: str | None = None
-    mined_number: int | None = None
+    is_mined: bool = False
 
 
 class TransferLog(msgspec.Struct, frozen=True, gc=False):

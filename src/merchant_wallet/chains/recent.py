@@ -16,6 +16,9 @@ import msgspec
 
 from merchant_wallet.chains.stopwatch import standing
 
+KEPT_FEES: Final = 4_096
+"""So many fees of final transactions are kept for each node, so that nobody asks for them again."""
+
 T = TypeVar("T")
 K = TypeVar("K", bound=Hashable)
 

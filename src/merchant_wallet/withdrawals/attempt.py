@@ -26,9 +26,10 @@ from merchant_wallet.book.outcomes import Outcome, Stale, Withdrawal
 from merchant_wallet.book.rules.withdrawals import FAILED, PENDING, PROCESSING, STOPPED
 from merchant_wallet.withdrawals import payouts, reservations
 from merchant_wallet.withdrawals.hot_wallet import HotWallet
-from merchant_wallet.withdrawals.payment import RESEND_MS, GivenUp, Payment, Suspect, Waits
+from merchant_wallet.withdrawals.payment import GivenUp, Payment, Suspect, Waits
 from merchant_wallet.withdrawals.payout_checks import find_journal_mismatch, plan_payout
 from merchant_wallet.withdrawals.payouts import Claim, PayableOrder, Phase, phase_of
+from merchant_wallet.withdrawals.rests import RESEND_MS
 
 DONE = Waits(0)
 
@@ -92,6 +93,8 @@ class Attempt:
         self._clock = clock
         self.phase: Phase | None = None
         """What is to be done next, as this attempt saw the order last. None if it did not see it."""
+        self.order: PayableOrder | None = None
+        """The order as this attempt saw it last."""
         self._name = {"merchant_id": claim.merchant_id, "order_id": claim.order_id, "fence": claim.fence}
 
     async def advance(self) -> Waits:
@@ -117,7 +120,7 @@ class Attempt:
 
     async def _read_order(self) -> PayableOrder:
         order = await payouts.read_order(await self._home.get(), await self._cell.get(), self._claim)
-        self.phase = phase_of(order.withdrawal)
+        self.phase, self.order = phase_of(order.withdrawal), order
         return order
 
     async def _take_up(self, order: PayableOrder) -> Withdrawal | None:

@@ -43,6 +43,7 @@ from merchant_wallet.withdrawals.hot_wallet import HotWallet
 from merchant_wallet.withdrawals.hot_wallet_store import WalletMoved
 from merchant_wallet.withdrawals.payment import Waits
 from merchant_wallet.withdrawals.payouts import Claim, ClaimLost, OrderKey
+from merchant_wallet.withdrawals.rests import rest_failed
 
 POLL_INTERVAL_S: Final = 0.1
 CLAIM_MS: Final = 15_000
@@ -235,7 +236,10 @@ class Payer:
             failures = claim.failures + 1
             log_failure(log, "payout attempt failed", error, fence=claim.fence, failures=failures)
             obstacle = Obstacle(_name_kind(error), describe_error(error)[:MAX_CAUSE])
-            return Waits(int(1000 * compute_retry_pause_s(failures - 1)), obstacle), failures
+            now, kind = self._clock(), obstacle.kind
+            waited_ms = 0 if attempt.order is None else attempt.order.count_waited_ms(kind, now)
+            pause_ms = int(1000 * compute_retry_pause_s(failures - 1))
+            return Waits(rest_failed(now, waited_ms, kind, pause_ms), obstacle), failures
 
 
 def _name_kind(error: Exception) -> str:

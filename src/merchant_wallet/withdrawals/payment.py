@@ -51,15 +51,8 @@ from merchant_wallet.withdrawals.payouts import (
     Reservation,
     StoredTransfer,
 )
+from merchant_wallet.withdrawals.rests import rest_pending, rest_waiting
 
-RESEND_MS: Final = 5_000
-"""A young pending transfer is sent again this often, an older one more rarely."""
-FIRST_RESEND_MS: Final = 10_000
-MAX_RETRY_DELAY_MS: Final = 50_000
-MAX_CHECK_DELAY_MS: Final = 90_000
-"""However long the chain says that it will know nothing new."""
-AGE_PART: Final = 8
-"""An old pending transfer rests for this part of its age, so that many of them leave room for others."""
 UNKNOWN_WALLET: Final = bytes(20)
 """Stands for the hot wallet in reservations from before hot wallets were recorded."""
 
@@ -311,24 +304,18 @@ class Payment:
 
     def _wait_for_chain(self, pending: Pending) -> Waits:
         obstacle = Obstacle("alert", pending.alert) if pending.alert else None
-        age_ms = self._clock() - self._stored[-1].signed_ms
-        delay_ms = min(MAX_RETRY_DELAY_MS, max(RESEND_MS, age_ms // AGE_PART))
-        if pending.check_after_ms is not None:
-            # A node may have lost what it took. So it is sent a second time before the chain can answer.
-            most_ms = MAX_CHECK_DELAY_MS if age_ms >= RESEND_MS else FIRST_RESEND_MS
-            delay_ms = min(pending.check_after_ms, most_ms)
+        now, signed_ms = self._clock(), self._stored[-1].signed_ms
         self._report(obstacle)
-        return Waits(delay_ms, obstacle)
+        check_after_ms = pending.check_after_ms
+        return Waits(rest_pending(now, now - signed_ms, check_after_ms, is_mined=pending.is_mined), obstacle)
 
     async def _wait_for(self, obstacle: Obstacle) -> Waits:
-        """Let the order rest, longer the longer it has waited already."""
+        """Let the order rest (see `rests`)."""
         if obstacle.kind == "wallet":
             await self._hot_wallet.freeze(await self._worker_connection.get(), obstacle.cause)
         self._report(obstacle)
-        waited_ms, before = 0, self._order.current_obstacle
-        if before is not None and before.kind == obstacle.kind:
-            waited_ms = self._clock() - before.since_ms
-        return Waits(min(MAX_RETRY_DELAY_MS, max(RESEND_MS, waited_ms // 4)), obstacle)
+        now, kind = self._clock(), obstacle.kind
+        return Waits(rest_waiting(now, self._order.count_waited_ms(kind, now), kind), obstacle)
 
     def _report(self, obstacle: Obstacle | None) -> None:
         """Log an obstacle once, when it appears."""

@@ -269,7 +269,7 @@ def read_verdict(verdict: Verdict, *, is_exact: bool, has_nonces: bool) -> Event
         return Event.PROVEN_UNPAID
     if isinstance(verdict, Expired):
         return Event.EXPIRED
-    if verdict.mined_number is not None:
+    if verdict.is_mined:
         return Event.MINED
     return Event.STUCK if verdict.stuck and has_nonces else Event.PENDING
 

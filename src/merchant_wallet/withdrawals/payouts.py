@@ -104,6 +104,11 @@ class PayableOrder(msgspec.Struct, frozen=True, gc=False):
     reservation: Reservation | None
     current_obstacle: CurrentObstacle | None
 
+    def count_waited_ms(self, kind: str, now_ms: int) -> int:
+        """How long it has waited for an obstacle of this kind. 0 if it waits for none, or for another."""
+        obstacle = self.current_obstacle
+        return now_ms - obstacle.since_ms if obstacle is not None and obstacle.kind == kind else 0
+
 
 class StoredTransfer(msgspec.Struct, frozen=True, gc=False):
     """One signed transfer of an order. `broadcast_ms` is when a node first took it."""

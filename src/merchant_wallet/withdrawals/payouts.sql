@@ -43,7 +43,7 @@ select p.merchant_id, p.order_id, p.chain
    and p.frozen_ms is null
    and (p.claimed_until_ms <= %(now_ms)s::bigint
         -- No claim or rest is this long, so the clock went back.
-        or p.claimed_until_ms > %(now_ms)s::bigint + 60000)
+        or p.claimed_until_ms > %(now_ms)s::bigint + 600000)
    and (p.phase = 'failed' or p.signed_no > 0 or p.given_up_ms is not null or p.chain not in (
         select s.chain from payout_stop s union all select h.chain from hot_wallet h where h.frozen_ms is not null))
    and not exists (select from rollback_evidence)
@@ -56,7 +56,7 @@ select p.merchant_id, p.order_id, p.chain
 update payout
    set fence = fence + 1, claimed_by = %(claimed_by)s::text, claimed_until_ms = %(until_ms)s::bigint
  where merchant_id = %(merchant_id)s::bigint and order_id = %(order_id)s::bigint and phase <> 'closed' and frozen_ms is null
-   and (claimed_until_ms <= %(now_ms)s::bigint or claimed_until_ms > %(now_ms)s::bigint + 60000)
+   and (claimed_until_ms <= %(now_ms)s::bigint or claimed_until_ms > %(now_ms)s::bigint + 600000)
    and not exists (select from rollback_evidence)
 returning fence, failures;
 

@@ -3,7 +3,8 @@
 Rules:
 - Only the signer holds the key. Its result must be the wallet's signature of exactly these bytes.
 - The rules limit the fees, whatever a node says.
-- Every transfer is simulated before it is signed. All checks run in one round, right before signing.
+- Every transfer is simulated before it is signed: its gas is estimated. All checks run in one round, right
+  before signing.
 - If two nodes are configured, both must say that a recipient can't be paid before a payout fails.
 """
 
@@ -27,7 +28,6 @@ from merchant_wallet.chains.evm.conditions import (
 )
 from merchant_wallet.chains.evm.execution import find_execution
 from merchant_wallet.chains.evm.fees import Offer, outbid
-from merchant_wallet.chains.evm.mined import MinedTransfers
 from merchant_wallet.chains.evm.node import EvmNode, EvmNodes, is_transfer, read_word, transfer_of
 from merchant_wallet.chains.evm.nonces import next_nonce
 from merchant_wallet.chains.evm.rules import EvmRules, read_final_block, read_head_block
@@ -81,6 +81,7 @@ from merchant_wallet.chains.transport import (
     NodeRefused,
     answer_of,
     attempt,
+    for_signed,
 )
 
 _PLAIN_GAS: Final = 21_000
@@ -107,7 +108,6 @@ class EvmChain:
         self._signer = signer
         self._agreed_number = -1
         self._reads = {node: NodeReads(node, rules) for node in self.nodes.each}
-        self._mined = MinedTransfers(clock_s)
         self._clock_s = clock_s
         self._fitting: FittingNodes[EvmNode] = FittingNodes(clock_s)
 
@@ -176,18 +176,16 @@ class EvmChain:
         conditions = await self._read_conditions()
         return await self._sign(nonce, earlier, self.wallet, b"", _PLAIN_GAS, conditions, nothing)
 
+    @for_signed
     async def broadcast(self, raw: bytes) -> None:
         """See `broadcast`. Raises NodeRefused, ChainAway."""
         await self._broadcaster.broadcast(raw)
 
+    @for_signed
     async def judge(self, payout: Payout, signed: Sequence[SignedTransfer]) -> Verdict:
-        """See `verdict` and `mined`. Raises ChainAway."""
+        """See `verdict`. Raises ChainAway."""
         query = evm_verdict.PayoutQuery(self.rules_now, self.wallet, payout, signed)
-        if (waiting := await self._mined.find_waiting(self.nodes, query)) is not None:
-            return waiting
-        verdict = await evm_verdict.judge(self.nodes, query)
-        self._mined.note(query, verdict)
-        return verdict
+        return await evm_verdict.judge(self.nodes, query)
 
     # For cold money.
 
@@ -434,16 +432,15 @@ class EvmChain:
         return await read_conditions(self.nodes, self.rules_now, self.wallet)
 
     async def _gas(self, transfer: Transfer) -> int:
-        """The gas limit of a transfer, which is simulated now. Raises Blocked."""
-        call_data = self.rules.encode_transfer_call(transfer.recipient, transfer.amount_units)
-        token, rules = self.rules.token, self.rules
+        """The gas limit of a transfer, which was simulated recently. Raises Blocked."""
+        rules = self.rules
+        call_data = rules.encode_transfer_call(transfer.recipient, transfer.amount_units)
+
+        async def ask() -> int:
+            return await self.nodes.first(lambda node: node.estimate_gas(rules.token, call_data, self.wallet))
+
         try:
-            tried, estimated = await asyncio.gather(
-                attempt(self.nodes.first(lambda node: node.call(token, call_data, sender=self.wallet))),
-                attempt(self.nodes.first(lambda node: node.estimate_gas(token, call_data, self.wallet))),
-            )
-            answer_of(tried)
-            estimate = answer_of(estimated)
+            estimate = await self.nodes.recent.read(("gas", call_data), ask)
         except CallReverted as error:
             raise Blocked(Obstacle("node", f"the token refuses the simulated transfer: {error}")) from error
         gas = max(estimate * 5 // 4, rules.min_gas)

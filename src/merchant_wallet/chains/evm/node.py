@@ -16,7 +16,7 @@ from merchant_wallet.chains.evm.bloom import BLOOM_BYTES
 from merchant_wallet.chains.jsonrpc import CallReverted, JsonRpc, read_bytes, read_hash, read_quantity
 from merchant_wallet.chains.node_access import NodeUse
 from merchant_wallet.chains.protocol import Block
-from merchant_wallet.chains.recent import Recent
+from merchant_wallet.chains.recent import KEPT_FEES, Recent, keep
 from merchant_wallet.chains.transport import (
     LARGE_ANSWER_BYTES,
     Admission,
@@ -55,7 +55,7 @@ class EvmLog(msgspec.Struct, frozen=True, gc=False):
 
 
 class EvmReceipt(msgspec.Struct, frozen=True):
-    """What a transaction did in its block."""
+    """What a transaction did in its block. `fee` is what it burnt in wei, if it was asked for by itself."""
 
     tx_hash: str
     block_number: int
@@ -63,6 +63,7 @@ class EvmReceipt(msgspec.Struct, frozen=True):
     sender: bytes
     is_success: bool
     logs: tuple[EvmLog, ...]
+    fee: int | None = None
 
 
 class EvmBlock(msgspec.Struct, frozen=True):
@@ -92,6 +93,7 @@ class EvmNode:
         self._recent = recent
         self._batches_from_s = float("-inf")
         self._block_receipts_from_s = float("-inf")
+        self._fees: dict[str, int] = {}
 
     @property
     def name(self) -> str:
@@ -187,7 +189,7 @@ class EvmNode:
 
     async def receipt(self, tx_hash: str) -> EvmReceipt | None:
         """The receipt of a mined transaction. None if it is pending or unknown to this node."""
-        receipt = await self._ask(_read_receipt, "eth_getTransactionReceipt", tx_hash)
+        receipt = await self._ask(_read_receipt_and_fee, "eth_getTransactionReceipt", tx_hash)
         if receipt is not None and receipt.tx_hash != tx_hash:
             raise self._rpc.endpoints.garbage(self._index, "the receipt of another transaction")
         return receipt
@@ -198,7 +200,14 @@ class EvmNode:
 
     async def fee(self, tx_hash: str) -> int | None:
         """What a mined transaction burnt, in wei: gas used times its price. None without its receipt."""
+        if tx_hash in self._fees:
+            return self._fees[tx_hash]
         return await self._ask(_read_fee, "eth_getTransactionReceipt", tx_hash)
+
+    def note_fee(self, receipt: EvmReceipt) -> None:
+        """Keep what a transaction in a final block burnt."""
+        if receipt.fee is not None:
+            keep(self._fees, receipt.tx_hash, receipt.fee, KEPT_FEES)
 
     async def knows(self, tx_hash: str) -> bool:
         """Whether this node has a transaction in a block or in its mempool."""
@@ -420,6 +429,14 @@ def _read_receipt(value: Any) -> EvmReceipt | None:
         status == 1,
         tuple(_read_log(log) for log in value["logs"]),
     )
+
+
+def _read_receipt_and_fee(value: Any) -> EvmReceipt | None:
+    receipt = _read_receipt(value)
+    # Not every node names the price, and nobody but the record of fees needs it.
+    if receipt is None or "effectiveGasPrice" not in value:
+        return receipt
+    return msgspec.structs.replace(receipt, fee=_read_fee(value))
 
 
 def _read_log(value: Any) -> EvmLog:

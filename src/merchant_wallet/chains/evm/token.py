@@ -2,8 +2,8 @@
 
 Rules:
 - Every configured node is asked, in one request each. Nothing is sent to the chain.
-- What is the same for all orders is asked once for all of them (see `recent`). What is about one recipient
-  never is.
+- What is the same for all orders is asked once for all of them, and what is about one order once for its
+  check and its signature (see `recent`).
 - A function that the contract lacks reverts or returns nothing. That means no.
 - One node is enough to make a payout wait. The wallet is frozen, or an order fails, only if all nodes that
   answer say so, and at least two if several are configured.
@@ -74,9 +74,13 @@ async def ask_state(node: EvmNode, rules: EvmRules, wallet: bytes) -> TokenState
 
 
 async def ask_refused(node: EvmNode, rules: EvmRules, recipient: bytes) -> bool:
-    """Whether one node says that a recipient is blacklisted. Raises NodeFailed, NodeRefused."""
-    (view,) = await node.views(rules.token, [_IS_BLACKLISTED + _word(recipient)])
-    return bool(_read(node, view))
+    """Whether one node has said recently that a recipient is blacklisted. Raises NodeFailed, NodeRefused."""
+
+    async def ask() -> bool:
+        (view,) = await node.views(rules.token, [_IS_BLACKLISTED + _word(recipient)])
+        return bool(_read(node, view))
+
+    return await node.recently(("refused", recipient), ask)
 
 
 async def ask_successor(node: EvmNode, chain: str, contract: bytes) -> str | None:

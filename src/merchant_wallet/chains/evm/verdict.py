@@ -5,6 +5,8 @@ Rules:
 - If several nodes are configured, two must have found the same. A node that found something else causes an
   alert and no verdict.
 - A missing receipt proves nothing: the node may lag, prune or lie.
+- Receipts are asked for when the wallet's count at the final block says that the nonce is used, and of what
+  has waited for long. The counts are the same for all payouts of a wallet, so they are asked for once.
 - Another transaction took the payout's nonce only if that is proven: the wallet's own key signed it, it is in
   a final block, and every configured node shows it, twice.
 - If that other transaction pays exactly the order, there is no verdict. A restored database may have lost it.
@@ -39,6 +41,11 @@ from merchant_wallet.chains.transport import NodeFailed, NodeRefused
 # A transaction that waits for earlier nonces this many times longer than `stuck_blocks` seems to wait in
 # vain.
 LONG_WAITS: Final = 10
+# Another look at what is in no block makes sense after so many times the age of a recent answer, which is a
+# quarter of a block on Ethereum and a block on BNB Smart Chain.
+MINED_AFTER: Final = 7
+FINAL_AFTER: Final = 20
+"""A transfer that is in a block is looked at after this at the latest: a minute on Ethereum."""
 
 
 class PayoutQuery(msgspec.Struct, frozen=True):
@@ -75,14 +82,13 @@ class Finding(msgspec.Struct, frozen=True, gc=False):
 class NotFinal(msgspec.Struct, frozen=True, gc=False):
     """A node shows nothing final up to `final_number`. `alert` says if that is odd.
 
-    `mined_number` is the block that is not final and has a transfer, if all is well with it.
+    `is_mined`: a block has used the nonce.
     """
 
     final_number: int
     is_mined: bool = False
     is_stuck: bool = False
     alert: str | None = None
-    mined_number: int | None = None
 
 
 async def judge(nodes: EvmNodes, query: PayoutQuery) -> Verdict:
@@ -112,11 +118,17 @@ async def _judge_once(nodes: EvmNodes, query: PayoutQuery) -> tuple[Verdict, boo
         stuck = [not_final for not_final in not_finals if not_final.is_stuck]
         # A replacement costs more, so one node alone can't cause it.
         is_stuck = len(stuck) >= nodes.quorum and not any(not_final.is_mined for not_final in not_finals)
-        mined = [found.mined_number for found in not_finals if found.mined_number is not None]
-        is_mined = len(mined) == len(not_finals) >= nodes.quorum
-        return Pending(
-            stuck=is_stuck, alert="; ".join(alerts) or None, mined_number=min(mined) if is_mined else None
-        ), False
+        is_mined = len(not_finals) >= nodes.quorum and all(
+            not_final.is_mined and not not_final.alert for not_final in not_finals
+        )
+        times = MINED_AFTER
+        if is_mined:
+            # No block up to that of its signature has it.
+            final_number = max(not_final.final_number for not_final in not_finals)
+            times = min(FINAL_AFTER, query.signed[-1].built_at_block + 1 - final_number)
+        check_after_ms = max(0, int(1000 * query.rules.recent_s * times)) or None
+        alert = "; ".join(alerts) or None
+        return Pending(check_after_ms, stuck=is_stuck, alert=alert, is_mined=is_mined), False
     found = findings[0]
     needed = len(answers) if found.by_all else nodes.quorum
     denied = [not_final for not_final in not_finals if not_final.final_number >= found.block_number]
@@ -138,36 +150,38 @@ async def find(node: EvmNode, query: PayoutQuery) -> Finding | NotFinal:
     """What one node shows. Raises NodeFailed, NodeRefused."""
     # The order matters: what was final before the receipts were requested must have them.
     final = await recent_final_block(node, query.rules)
+    wallet, number, waited = query.wallet, final.number, 0
+    following = await node.recently((wallet, "latest", number), lambda: node.count(wallet, "latest"))
+    if following > query.nonce:
+        if await node.recently((wallet, number), lambda: count_final(node, wallet, number)) <= query.nonce:
+            return NotFinal(number, is_mined=True)
+    else:
+        waited = await _count_waited(node, query)
+        # A count may be behind its blocks. So receipts are asked for before a replacement is signed.
+        if waited < query.rules.stuck_blocks:
+            return NotFinal(number)
     receipts = [await node.receipt(signed.tx_hash) for signed in query.signed]
     mined = [receipt for receipt in receipts if receipt is not None]
     for receipt in mined:
-        if receipt.block_number <= final.number:
+        if receipt.block_number <= number:
             return await _find_by_receipt(node, query, receipt, final)
     if mined:
-        first = min(receipt.block_number for receipt in mined)
-        return NotFinal(final.number, is_mined=True, mined_number=first)
-    wallet, number = query.wallet, final.number
-    used = await node.recently((wallet, number), lambda: count_final(node, wallet, number))
-    if used > query.nonce:
+        return NotFinal(number, is_mined=True)
+    if following > query.nonce:
         return await _find_spender(node, query, final)
-    return await _wait(node, query, final)
-
-
-async def _wait(node: EvmNode, query: PayoutQuery, final: Block) -> NotFinal:
-    """Nothing is in a block. The payout is stuck if it has waited long enough, and its nonce is the next or
-    its fee is too low now. So all payouts that a higher base fee has stopped are replaced together.
-    """
-    head = await recent_head_block(node)
-    wallet = query.wallet
-    following = await node.recently((wallet, "latest"), lambda: node.count(wallet, "latest"))
-    since = query.signed[-1].built_at_block if query.signed else head.number
-    waited, alert = head.number - since, None
+    # It is stuck if its nonce is the next or its fee is too low now. So all payouts that a higher base fee
+    # has stopped are replaced together.
+    is_stuck = following == query.nonce or await _is_too_low(node, query)
+    alert = None
     if following < query.nonce and waited >= LONG_WAITS * query.rules.stuck_blocks:
         alert = f"its nonce is {query.nonce}, the chain is at {following}: earlier nonces are missing"
-    is_stuck = waited >= query.rules.stuck_blocks and (
-        following == query.nonce or (following < query.nonce and await _is_too_low(node, query))
-    )
-    return NotFinal(final.number, is_stuck=is_stuck, alert=alert)
+    return NotFinal(number, is_stuck=is_stuck, alert=alert)
+
+
+async def _count_waited(node: EvmNode, query: PayoutQuery) -> int:
+    """How many blocks have come since the newest transfer was signed."""
+    head = await recent_head_block(node)
+    return head.number - (query.signed[-1].built_at_block if query.signed else head.number)
 
 
 async def _is_too_low(node: EvmNode, query: PayoutQuery) -> bool:
@@ -189,6 +203,7 @@ async def _find_by_receipt(
         return NotFinal(
             final.number, True, alert=f"{node.name} shows a receipt that contradicts its own blocks"
         )
+    node.note_fee(receipt)
     where = (receipt.block_number, receipt.block_hash)
     if not receipt.is_success:
         return Finding(ProvenUnpaid(f"{receipt.tx_hash} reverted in block {where[0]}, {where[1]}"), *where)

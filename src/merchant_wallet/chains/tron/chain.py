@@ -37,7 +37,7 @@ from merchant_wallet.chains.protocol import (
     Verdict,
 )
 from merchant_wallet.chains.signer import Signer, SigningRequest
-from merchant_wallet.chains.transport import NodeFailed, answer_of, ask_together, attempt
+from merchant_wallet.chains.transport import NodeFailed, answer_of, ask_together, attempt, for_signed
 from merchant_wallet.chains.tron.answers import Resources
 from merchant_wallet.chains.tron.http import (
     DUPLICATE,
@@ -137,6 +137,7 @@ class TronChain(TronReader):
             raise ValueError("the signer signed with another key than the hot wallet's")
         return SignedTransfer(join(raw_data, signature), txid_of(raw_data), reference.number)
 
+    @for_signed
     async def broadcast(self, raw: bytes) -> None:
         """Send the bytes to the nodes in their order until one takes them.
 
@@ -176,6 +177,7 @@ class TronChain(TronReader):
                 text = f"{one.tx_hash} came to nothing. It is signed again in {left_ms // 1000} s"
                 raise Blocked(Obstacle("lapsed", text))
 
+    @for_signed
     async def judge(self, payout: Payout, signed: Sequence[SignedTransfer]) -> Verdict:
         """See `protocol.Chain` and `proof`. Never raises because of what nodes do or say."""
         return await self._proof.judge(payout, signed)
@@ -277,7 +279,7 @@ class TronChain(TronReader):
             attempt(self.token.is_paused()),
             attempt(self.token.recent_balance(self._wallet)),
             attempt(self.token.compute_fee_units(amount_units)),
-            attempt(self.token.simulate(self._wallet, transfer.recipient, amount_units)),
+            attempt(self.token.simulate_recently(self._wallet, transfer.recipient, amount_units)),
             attempt(self.recent.read("burning", self._own_burning)),
         )
         answer_of(refused)
@@ -295,8 +297,8 @@ class TronChain(TronReader):
         """Checks successor and blacklist. Raises Unpayable with proof, Blocked."""
         successor, frozen, refused = await asyncio.gather(
             attempt(self.token.successor()),
-            attempt(self.token.is_own_blacklisted(self._wallet)),
-            attempt(self.token.is_blacklisted(recipient)),
+            attempt(self.token.is_recently_blacklisted(self._wallet)),
+            attempt(self.token.is_recently_blacklisted(recipient)),
         )
         require_current([answer_of(successor)])
         if answer_of(frozen):

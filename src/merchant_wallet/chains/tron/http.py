@@ -18,6 +18,7 @@ from merchant_wallet.chains.call_budget import Purpose
 from merchant_wallet.chains.node_access import NodeUse
 from merchant_wallet.chains.node_texts import show_text
 from merchant_wallet.chains.protocol import Block
+from merchant_wallet.chains.recent import KEPT_FEES, keep
 from merchant_wallet.chains.transport import (
     ANSWER_BYTES,
     LARGE_ANSWER_BYTES,
@@ -93,6 +94,7 @@ class TronNode:
     def __init__(self, endpoints: Endpoints, number: int) -> None:
         self._endpoints = endpoints
         self._number = number
+        self._fees: dict[str, int] = {}
         self.name = endpoints.names[number]
 
     async def head(self) -> Block:
@@ -153,7 +155,17 @@ class TronNode:
         record = await self._ask(path, {"value": txid}, TransactionRecord)
         if record.id not in ("", txid):
             raise self._failure("another transaction than the one asked for")
-        return record if record.id else None
+        if not record.id:
+            return None
+        keep(self._fees, txid, record.fee, KEPT_FEES)
+        return record
+
+    async def solid_fee(self, txid: str) -> int | None:
+        """What a transaction in a final block burnt, in sun. None if this node knows none."""
+        if txid in self._fees:
+            return self._fees[txid]
+        record = await self.solid_record(txid)
+        return None if record is None else record.fee
 
     async def record(self, txid: str) -> TransactionRecord | None:
         """The result of a transaction in a block, final or not. None if this node knows none."""

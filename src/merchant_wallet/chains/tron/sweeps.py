@@ -45,7 +45,7 @@ from merchant_wallet.chains.sweeps import (
     require_other,
     sign_sweep,
 )
-from merchant_wallet.chains.transport import NodeFailed, answer_of, attempt
+from merchant_wallet.chains.transport import NodeFailed, answer_of, attempt, for_signed
 from merchant_wallet.chains.tron.answers import TransactionRecord
 from merchant_wallet.chains.tron.chain import TronChain
 from merchant_wallet.chains.tron.http import FAILED, Prices, TronNode
@@ -173,6 +173,7 @@ class TronSweeper(ChainSweeper):
             self._signer, sweep_tx, self.transfer_of(sweep_tx), sender, raw_data, reference.number
         )
 
+    @for_signed
     async def judge(self, sweep_tx: SweepTx, signed: Sequence[SignedTransfer]) -> Verdict:
         """See `proof`. A transfer of TRX has no log and no result in its receipt, so it is judged here."""
         transfer, proof = self.transfer_of(sweep_tx), self._proof
@@ -191,10 +192,10 @@ class TronSweeper(ChainSweeper):
 
     async def fee_of(self, tx_hash: str) -> int | None:
         """From the record in a final block. Raises ChainAway."""
-        records = select_usable(await self._nodes.every(lambda node: node.solid_record(tx_hash)))
-        if not records:
+        fees = select_usable(await self._nodes.every(lambda node: node.solid_fee(tx_hash)))
+        if not fees:
             raise ChainAway(f"no node says what {tx_hash} burnt")
-        return next((record.fee for record in records if record is not None), None)
+        return next((fee for fee in fees if fee is not None), None)
 
     def _find_call(self, sweep_tx: SweepTx) -> tuple[bytes | None, bytes, int]:
         """The token's contract (None for TRX), the recipient and the amount of a transaction."""
@@ -266,7 +267,7 @@ class TronSweeper(ChainSweeper):
         """What a sweep's energy costs in sun if all of it is burnt, with a margin. Raises Blocked."""
         successor, refused, fee, tried, priced = await asyncio.gather(
             attempt(self._chain.token.successor()),
-            attempt(self._chain.token.is_own_blacklisted(self.wallet)),
+            attempt(self._chain.token.is_recently_blacklisted(self.wallet)),
             attempt(self._chain.token.compute_fee_units(amount_units)),
             attempt(self._chain.token.simulate(address, self.wallet, amount_units)),
             attempt(self._nodes.first(TronNode.prices)),

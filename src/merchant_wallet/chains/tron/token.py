@@ -4,8 +4,8 @@ Rules:
 - A token without such a function reverts, and that means "no". The simulation of the transfer shows every
   other obstacle.
 - One node is enough to make a payout wait.
-- What is the same for all orders is asked once for all of them (see `recent`). What is about one recipient
-  never is.
+- What is the same for all orders is asked once for all of them, and what is about one order once for its
+  check and its signature (see `recent`).
 - A blacklisted recipient makes an order fail. So it must be in final state, on two nodes if several
   are configured.
 """
@@ -88,8 +88,8 @@ class TronToken:
 
         return any(await self._recent.read("paused", lambda: self._answers(ask)))
 
-    async def is_own_blacklisted(self, address: bytes) -> bool:
-        """A recent `is_blacklisted`, for an address of ours. Raises Blocked."""
+    async def is_recently_blacklisted(self, address: bytes) -> bool:
+        """A recent `is_blacklisted`. Raises Blocked."""
         return await self._recent.read(("blacklisted", address), lambda: self.is_blacklisted(address))
 
     async def is_blacklisted(self, address: bytes) -> bool:
@@ -117,6 +117,11 @@ class TronToken:
 
         said = await self._recent.read("fee", lambda: self._answers(ask))
         return max(compute_fee_units(amount_units, points, most) for points, most in said)
+
+    async def simulate_recently(self, sender: bytes, recipient: bytes, amount_units: int) -> CallResult:
+        """A recent `simulate`."""
+        key = ("transfer", sender, recipient, amount_units)
+        return await self._recent.read(key, lambda: self.simulate(sender, recipient, amount_units))
 
     async def simulate(self, sender: bytes, recipient: bytes, amount_units: int) -> CallResult:
         """What the transfer would do now, and its energy."""
