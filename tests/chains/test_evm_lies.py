@@ -244,6 +244,17 @@ def test_one_node_alone_can_not_kill_with_a_false_revert(evm: EvmScene) -> None:
     play(evm, 2, story)
 
 
+def test_a_node_whose_count_is_behind_its_blocks_causes_no_replacement(evm: EvmScene) -> None:
+    async def story(chain: EvmChain, proxies: list[NodeProxy]) -> None:
+        signed = await pay(evm, chain)
+        proxies[0].always(COUNT, "0x0")
+        assert await verdict(chain, signed) == Pending()
+        evm.node.mine(evm.rules.stuck_blocks)
+        assert await verdict(chain, signed) == FinalRecord(ORDERED.transfer, signed.tx_hash)
+
+    play(evm, 1, story)
+
+
 def test_one_node_alone_can_not_pay_with_a_false_receipt(evm: EvmScene) -> None:
     """Nothing was ever sent. One of two nodes shows a receipt and a block for it."""
 
