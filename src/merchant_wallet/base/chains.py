@@ -24,7 +24,7 @@ older state.
 """
 
 
-MAX_RECENT_S: Final = 3.0
+MAX_RECENT_S: Final = 6.0
 MIN_WATCH_S: Final = {"evm": 3.0, "tron": 15.0}
 """A TRON block is read with one request of its own, and final after a minute."""
 
@@ -86,7 +86,9 @@ class Chain(NamedTuple):
 
     @property
     def recent_s(self) -> float:
-        """How old an answer of a node may be that is the same for all orders: no older than a block."""
+        """How old an answer of a node may be that is the same for all orders: no older than a block, and half
+        of one on Ethereum.
+        """
         return min(MAX_RECENT_S, self.block_s)
 
     @property

@@ -41,10 +41,10 @@ from merchant_wallet.chains.transport import NodeFailed, NodeRefused
 # A transaction that waits for earlier nonces this many times longer than `stuck_blocks` seems to wait in
 # vain.
 LONG_WAITS: Final = 10
-# Another look at what is in no block makes sense after so many times the age of a recent answer, which is a
-# quarter of a block on Ethereum and a block on BNB Smart Chain.
+# Another look at what is in no block makes sense after so many times the age of a recent answer, which is
+# half a block on Ethereum and a block on BNB Smart Chain.
 MINED_AFTER: Final = 7
-FINAL_AFTER: Final = 20
+FINAL_AFTER: Final = 10
 """A transfer that is in a block is looked at after this at the latest: a minute on Ethereum."""
 
 
