@@ -88,6 +88,13 @@ def test_payouts_at_once_share_what_is_the_same_for_all_of_them(scene: TronScene
         assert asked["/wallet/triggerconstantcontract"] <= views
         assert asked["/wallet/broadcasthex"] == PAYOUTS
         assert asked.total() <= views + PAYOUTS + 4 * nodes + 3
+        # The second time the other node gets it, which has it already from the first one.
+        before = count()
+        for one in signed:
+            await chain.broadcast(one.raw)
+        assert count() - before == {"/wallet/broadcasthex": PAYOUTS}
+        sent = [server.api.asked.count("/wallet/broadcasthex") for server in servers]
+        assert sent == [2 * PAYOUTS // nodes] * nodes
         # Nobody asks for a transfer that can't be final yet.
         clock.now_s += 10
         before = count()

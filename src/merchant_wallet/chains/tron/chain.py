@@ -36,6 +36,7 @@ from merchant_wallet.chains.protocol import (
     Unpayable,
     Verdict,
 )
+from merchant_wallet.chains.recent import keep
 from merchant_wallet.chains.signer import Signer, SigningRequest
 from merchant_wallet.chains.transport import NodeFailed, answer_of, ask_together, attempt, for_signed
 from merchant_wallet.chains.tron.answers import Resources
@@ -74,6 +75,7 @@ _OFFSET_RANGE_SUN: Final = 1_000_000
 _PAYOUT_BYTES: Final = 345
 # For changes until the transaction is in a block.
 _ENERGY_MARGIN_PERCENT: Final = 20
+_KEPT_BROADCASTS: Final = 4_096
 _MAX_CONCURRENT: Final = 8
 """Questions to one node at once. A node accepts 50 connections by default."""
 
@@ -95,6 +97,8 @@ class TronChain(TronReader):
         self._signer = signer
         self._wallet = wallet
         self._proof = TronProof(self, void_outcomes=VOID_OUTCOMES)
+        # Which nodes got which bytes, and whether they took them.
+        self._took: dict[bytes, dict[TronNode, bool]] = {}
 
     @property
     def wallet(self) -> bytes:
@@ -141,16 +145,20 @@ class TronChain(TronReader):
     async def broadcast(self, raw: bytes) -> None:
         """Send the bytes to the nodes in their order until one takes them.
 
-        A node that calls them a duplicate may have refused them before, so the next node gets them too. If no
-        node took or has them, raises Blocked if the sender has too little TRX, else ChainAway with what each
-        said. That proves nothing.
+        Those that never got them come first. A node that calls them a duplicate may have refused them before,
+        so the next node gets them too, unless it never got them here and another one took them: then it has
+        them from that one. If no node took or has them, raises Blocked if the sender has too little TRX, else
+        ChainAway with what each said. That proves nothing.
         """
         raw_data, _ = parse_foreign_envelope(raw)
         said, codes, is_known = [], set(), False
-        for node in self.nodes.list_usable():
+        took = self._took.get(raw, {})
+        for node in sorted(self.nodes.list_usable(), key=lambda node: node in took):
             try:
                 answer = await node.broadcast(raw)
-                if answer.result:
+                has_it = answer.code == DUPLICATE and node not in took and any(took.values())
+                took = keep(self._took, raw, {**took, node: answer.result or has_it}, _KEPT_BROADCASTS)
+                if took[node]:
                     return
                 codes.add(answer.code)
                 said.append(f"{node.name}: {node.show(f'{answer.code} {answer.message}')}")
