@@ -33,7 +33,7 @@ IsDue = Callable[[str, str], bool]
 """Asked at each point, in order: `before` or `after`, and the step. True where it ends or freezes."""
 
 
-_SESSION_BEGINS: Final = f"set {next(iter(SETTINGS))} = ".encode()
+_SESSION_BEGINS: Final = f"select pg_catalog.set_config('{next(iter(SETTINGS))}', ".encode()
 _READS: Final = re.compile(
     r"\s*(?:set |create temp |select (?!.*(?:add_|allocate|pg_create_|pg_drop_|pg_terminate_)))", re.DOTALL
 )

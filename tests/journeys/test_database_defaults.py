@@ -113,7 +113,7 @@ def test_the_service_works_whatever_defaults_a_database_has(altered_url: str, tm
         for name, value in SETTINGS.items():
             shown = _show(ours, name)
             assert re.sub("^1min$", "60s", shown).lower() == value.lower(), name
-        assert _show(ours, "search_path") == "public"
+        assert _show(ours, "search_path") == '"public"'
         count = "select count(*) from pg_tables where schemaname = 'public' and tablename = 'book'"
         assert ours.execute(count.encode()).fetchone() == (1,)
     with running(altered_url, tmp_path, working=True) as platform:

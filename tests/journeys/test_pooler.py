@@ -15,19 +15,31 @@ import psycopg
 import pytest
 from tests.clusters import Cluster, lone_cluster
 from tests.folders import make_folder
+from tests.forked_commands import ForkedCommand
 from tests.journeys.conftest import running
 from tests.journeys.every_operation import call_each, open_account
 from tests.ports import find_port
 from tests.tools import require_tool
 from tests.waits import wait_until
 
-from merchant_wallet.base.config import ConfigError
-from merchant_wallet.base.poolers import refuse_shared_sessions
+from merchant_wallet.base import poolers
+from merchant_wallet.base.db import connect, connect_sync, place
+from merchant_wallet.base.poolers import PoolerRefused
+from merchant_wallet.book.connection import ConnectionLost, PipelineConnection
+from merchant_wallet.cli.failures import CANNOT_RUN
 from merchant_wallet.postgres import WEB_ROLE, WORKER_ROLE
 from merchant_wallet.postgres.grants import Side, grant
 from merchant_wallet.postgres.migrate import migrate
 
 USERS = ("postgres", WEB_ROLE, WORKER_ROLE)
+COMMANDS = (
+    ("serve",),
+    ("work",),
+    ("migrate",),
+    ("rates", "set", "USDT:KFB", "7.10"),
+    ("merchant", "list", "--json"),
+    ("book", "verify"),
+)
 
 
 @pytest.fixture(scope="module")
@@ -42,8 +54,8 @@ def cluster() -> Iterator[Cluster]:
 
 
 @contextmanager
-def pooling(cluster: Cluster, mode: str) -> Iterator[str]:
-    """PgBouncer in front of the cluster. Yields the URL through it."""
+def pooling(cluster: Cluster, mode: str, *, size: int = 40, further: str = "") -> Iterator[str]:
+    """PgBouncer in front of the cluster, with `further` settings. Yields the URL through it."""
     program = require_tool("pgbouncer")
     # It refuses to run as root. The server's user is good enough.
     account = cluster.programs.account
@@ -59,7 +71,9 @@ auth_file = {folder}/users
 listen_addr =
 listen_port = {port}
 unix_socket_dir = {folder}
-default_pool_size = 40
+default_pool_size = {size}
+ignore_startup_parameters = options
+{further}
 """
     )
     for path in (folder, *folder.iterdir()):
@@ -86,7 +100,9 @@ def test_session_mode_is_as_good_as_the_server_itself(cluster: Cluster, tmp_path
 
 
 @pytest.mark.parametrize("mode", ["transaction", "statement"])
-def test_other_modes_are_refused_and_nothing_reaches_other_programs(cluster: Cluster, mode: str) -> None:
+def test_other_modes_are_refused_and_nothing_reaches_other_programs(
+    cluster: Cluster, mode: str, tmp_path: Path
+) -> None:
     def show_settings(url: str) -> list[tuple[str, str]]:
         """What is set in a session that another program is given. The pooler itself sets the name."""
         with psycopg.connect(url, autocommit=True) as other:
@@ -98,14 +114,58 @@ def test_other_modes_are_refused_and_nothing_reaches_other_programs(cluster: Clu
 
     with pooling(cluster, mode) as url:
         before = show_settings(url)
-        with pytest.raises(ConfigError, match="in transaction or statement mode"):
-            asyncio.run(refuse_shared_sessions(url))
+        environment = {
+            **os.environ,
+            "WALLET_DATABASE_URL": url,
+            "WALLET_SANDBOX": "true",
+            "WALLET_MASTER_KEY": "00" * 32,
+            "WALLET_PORT": str(find_port()),
+            "WALLET_METRICS_PORT": str(find_port()),
+            "WALLET_DATA": str(tmp_path),
+        }
+        for words in COMMANDS:
+            with ForkedCommand(*words, environment=environment) as command:
+                status, output, errors = command.finish()
+            assert status == CANNOT_RUN, (words, output, errors)
+            # What is before the last line is the log.
+            assert "in transaction or statement mode" in errors.splitlines()[-1] + output, (words, errors)
+            assert "Traceback" not in errors
         assert show_settings(url) == before
 
 
+def test_a_cell_behind_such_a_pooler_is_refused_too(cluster: Cluster) -> None:
+    with pooling(cluster, "transaction") as url:
+        cell = place(cluster.url("wallet"), url, "far")
+        with pytest.raises(PoolerRefused):
+            asyncio.run(connect(cell))
+        with pytest.raises(ConnectionLost, match="in transaction or statement mode"):
+            asyncio.run(PipelineConnection.open(cell, {}))
+
+
+def test_a_session_that_another_client_has_used_is_as_good_as_a_new_one(cluster: Cluster) -> None:
+    left = "select count(*) from pg_prepared_statements where name = 'claim'"
+    with pooling(cluster, "session", further="server_reset_query =") as url:
+        with psycopg.connect(url, autocommit=True) as other:
+            other.execute("prepare claim as select 1")
+            other.execute("create temporary table book (number int)")
+            session = other.execute("select pg_backend_pid()").fetchone()
+        with connect_sync(url) as ours:
+            assert ours.execute("select pg_backend_pid()").fetchone() == session
+            assert ours.execute(left.encode()).fetchone() == (0,)
+            assert ours.execute("select to_regclass('pg_temp.book')").fetchone() == (None,)
+            assert ours.execute("show application_name").fetchone() == ("merchant-wallet",)
+
+
+def test_a_pooler_whose_sessions_are_all_in_use_is_not_waited_for(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(poolers, "WAIT_S", 0.5)
+    with pooling(cluster, "session", size=1) as url, connect_sync(url) as ours:
+        assert ours.execute("select 1").fetchone() == (1,)
+
+
 def test_a_server_without_a_pooler_is_asked_once(cluster: Cluster) -> None:
-    asyncio.run(refuse_shared_sessions(cluster.url("wallet")))
     count = partial(cluster.execute, "select sum(sessions) from pg_stat_database where datname = 'wallet'")
     sessions = count()
-    asyncio.run(refuse_shared_sessions(cluster.url("wallet")))
+    connect_sync(cluster.url("wallet")).close()
     wait_until(lambda: count() == int(str(sessions)) + 1, "one session more")

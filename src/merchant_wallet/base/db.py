@@ -9,6 +9,7 @@ Rules:
   (`%(name)s`).
 """
 
+import asyncio
 import re
 import select
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,7 +26,8 @@ from psycopg.pq.abc import PGconn
 
 from merchant_wallet.base import sqlstates
 from merchant_wallet.base.errors import TransientError
-from merchant_wallet.base.session_settings import set_all
+from merchant_wallet.base.poolers import PoolerRefused, refuse_shared_sessions
+from merchant_wallet.base.session_settings import choose_settings, set_all
 from merchant_wallet.base.sqlstates import READ_ONLY, Explanation, is_away, is_transient
 
 APPLICATION_NAME = "merchant-wallet"
@@ -47,6 +49,8 @@ _PLACE: Final = ("host", "hostaddr", "port", "dbname", "service")
 """The parameters of a URL that say where the database is."""
 _SCHEMA_NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,62}")
 _SEARCH_PATH: Final = re.compile(r"(?:^|\s)-c search_path=([a-z][a-z0-9_]{0,62})(?=\s|$)")
+_FORCED: Final = ("application_name", "client_encoding")
+"""What is set at the start of a session, whatever its URL says."""
 _BEGIN_LINE = re.compile(r"--\s*(name|fragment):\s*(.*)")
 _FRAGMENT = re.compile(r"\{([a-z][a-z0-9_]*)\}")
 
@@ -79,23 +83,36 @@ def explain_error(error: psycopg.Error) -> Explanation | None:
 
     `what` ends with the server's own words. It may ask the server whether it is there.
     """
+    if isinstance(error, PoolerRefused):
+        return Explanation(error.what, error.advice)
     said = " ".join((error.diag.message_primary or str(error)).split())
-    if error.sqlstate is None:
-        if not isinstance(error, psycopg.OperationalError):
-            return None
-        what = "The database refuses this session" if was_reached(error) else "The database can't be reached"
-        return Explanation(f"{what}: {said}", "")
-    found = sqlstates.explain(error.sqlstate)
+    found = sqlstates.explain(error.sqlstate) if error.sqlstate else _explain_lost(error, said)
     return found and Explanation(f"{found.what}: {said.rstrip('.')}", found.advice)
+
+
+def _explain_lost(error: psycopg.Error, said: str) -> Explanation | None:
+    """Explain an error of libpq, which has no SQLSTATE: no connection was opened, or an open one broke."""
+    if not isinstance(error, psycopg.OperationalError):
+        return None
+    if found := sqlstates.explain_refusal(said):
+        return found
+    if error.pgconn is not None:
+        is_there = _ping(error.pgconn) in (Ping.OK, Ping.REJECT)
+        return sqlstates.explain(sqlstates.REFUSED if is_there else sqlstates.NOT_REACHED)
+    # psycopg found no address, or waited in vain. Anything else happened to an open connection.
+    is_unopened = isinstance(error, psycopg.errors.ConnectionTimeout) or said.startswith("failed to resolve")
+    return sqlstates.explain(sqlstates.NOT_REACHED if is_unopened else sqlstates.BROKEN)
 
 
 def was_reached(error: psycopg.Error) -> bool:
     """Whether a server that accepts connections is where a connection failed. It asks the server."""
-    if error.pgconn is None:
-        return False
-    given = {option.keyword: option.val for option in error.pgconn.info}
+    return error.pgconn is not None and _ping(error.pgconn) == Ping.OK
+
+
+def _ping(pgconn: PGconn) -> Ping:
+    given = {option.keyword: option.val for option in pgconn.info}
     place = {key.decode(): of.decode() for key in (b"host", b"hostaddr", b"port") if (of := given.get(key))}
-    return psycopg.pq.PGconn.ping(make_conninfo("", **place, connect_timeout=2).encode()) == Ping.OK
+    return psycopg.pq.PGconn.ping(make_conninfo("", **place, connect_timeout=2).encode())
 
 
 class ReadOnlyErrors:
@@ -195,7 +212,7 @@ def complete_conninfo(
     own = conninfo_to_dict(url)
     schema = _find_schema(own)
     # Compared and hashed texts are UTF-8, whatever the default of the server or the environment is.
-    forced = {"application_name": name_session(name, schema or HOME_SCHEMA), "client_encoding": "utf8"}
+    forced = dict(zip(_FORCED, (name_session(name, schema or HOME_SCHEMA), "utf8"), strict=True))
     return make_conninfo("", **{**usual, **own, **forced})
 
 
@@ -208,13 +225,34 @@ def _find_schema(parameters: Mapping[str, Any]) -> str | None:
     return None if "search_path" in options else HOME_SCHEMA
 
 
-@lru_cache(maxsize=1024)
-def begin_session(conninfo: str, server_version: int) -> bytes:
-    """The statements that begin each session: nothing depends on the defaults of server, database or role.
+async def begin_session(connection: psycopg.AsyncConnection[Any], conninfo: str) -> None:
+    """Set what sessions rely on: nothing depends on the defaults of server, database or role.
 
-    `server_version` is libpq's number.
+    Raises `PoolerRefused` before anything is set, and `psycopg.Error`.
     """
-    return set_all(_find_schema(conninfo_to_dict(conninfo)), server_version).encode()
+    settings = _choose_settings(conninfo, connection.info.server_version)
+    statement = set_all(settings, connection.info.backend_pid)
+    if await (await connection.execute(statement)).fetchone() is None:
+        await refuse_shared_sessions(conninfo)
+        # A pooler may leave in a session what an earlier client has prepared and set.
+        await connection.execute(b"discard all")
+        await connection.execute(set_all(settings))
+
+
+def _begin_session_sync(connection: psycopg.Connection[Any], conninfo: str) -> None:
+    settings = _choose_settings(conninfo, connection.info.server_version)
+    statement = set_all(settings, connection.info.backend_pid)
+    if connection.execute(statement).fetchone() is None:
+        asyncio.run(refuse_shared_sessions(conninfo))
+        connection.execute(b"discard all")
+        connection.execute(set_all(settings))
+
+
+@lru_cache(maxsize=1024)
+def _choose_settings(conninfo: str, server_version: int) -> Mapping[str, str]:
+    found = conninfo_to_dict(conninfo)
+    own = {name: str(found[name]) for name in _FORCED}
+    return MappingProxyType({**choose_settings(_find_schema(found), server_version), **own})
 
 
 def name_session(name: str, schema: str = HOME_SCHEMA) -> str:
@@ -277,11 +315,14 @@ def names_user(url: str) -> bool:
 
 
 async def connect(url: str, name: str = APPLICATION_NAME) -> psycopg.AsyncConnection:
-    """An asynchronous connection that commits by itself. Raises `psycopg.OperationalError`."""
+    """An asynchronous connection that commits by itself.
+
+    Raises `psycopg.OperationalError`, also as `PoolerRefused`.
+    """
     conninfo = complete_conninfo(url, name)
     connection = await Connection.connect(conninfo, autocommit=True)
     try:
-        await connection.execute(begin_session(conninfo, connection.info.server_version))
+        await begin_session(connection, conninfo)
     except BaseException:
         # Nobody else can close it, for example after a cancellation.
         await connection.close()
@@ -293,7 +334,11 @@ def connect_sync(url: str) -> psycopg.Connection:
     """The same for commands and tests without an event loop."""
     conninfo = complete_conninfo(url)
     connection = psycopg.connect(conninfo, autocommit=True)
-    connection.execute(begin_session(conninfo, connection.info.server_version))
+    try:
+        _begin_session_sync(connection, conninfo)
+    except BaseException:
+        connection.close()
+        raise
     return connection
 
 

@@ -7,9 +7,10 @@ Rules:
 - Settings that change no answer (costs, memory, logs) stay as the administrator has chosen them. So does
   `default_transaction_read_only`: providers set it when a disk is nearly full. Then nothing may be written.
 
-Decision 0143 has the reasons.
+Decisions 0143 and 0145 have the reasons.
 """
 
+from collections.abc import Mapping
 from typing import Final
 
 TRANSACTION_TIMEOUT_SINCE: Final = 170_000
@@ -50,8 +51,8 @@ SETTINGS: Final = {
 """Names and values that every supported version has."""
 
 
-def set_all(schema: str | None, server_version: int) -> str:
-    """The statements that begin a session with `schema` alone visible. None leaves the search path as it is.
+def choose_settings(schema: str | None, server_version: int) -> dict[str, str]:
+    """What a session with `schema` alone visible sets. None leaves the search path as it is.
 
     `schema` is a name without quotes in it.
     """
@@ -59,17 +60,26 @@ def set_all(schema: str | None, server_version: int) -> str:
     if server_version >= TRANSACTION_TIMEOUT_SINCE:
         settings["transaction_timeout"] = "0"
     if schema is not None:
-        settings["search_path"] = schema
-    return "".join(f"set {name} = {_quote(name, value)}; " for name, value in settings.items())
+        # A schema's name may be a word of SQL.
+        settings["search_path"] = f'"{schema}"'
+    return settings
+
+
+def set_all(settings: Mapping[str, str], session: int | None = None) -> bytes:
+    """One statement that sets them all and has one row. With `session`: none and no row in other sessions.
+
+    `session` is what the server called the session when it began. Behind a pooler it is another number, and
+    nothing is set then. Names are qualified: a search path may have functions of the same names.
+    """
+    calls = ", ".join(
+        f"pg_catalog.set_config('{name}', '{value}', false)" for name, value in settings.items()
+    )
+    condition = (
+        "" if session is None else f" where pg_catalog.pg_backend_pid() operator(pg_catalog.=) {session}"
+    )
+    return f"select {calls}{condition}".encode()
 
 
 def is_replaced(name: str) -> bool:
     """Whether our sessions have a value of their own for this setting."""
     return name.lower() in SETTINGS or name.lower() in ("search_path", "transaction_timeout")
-
-
-def _quote(name: str, value: str) -> str:
-    # Of lists each part may be quoted, and a schema's name may be a word of SQL.
-    if name == "search_path":
-        return f'"{value}"'
-    return value if name == "datestyle" else f"'{value}'"

@@ -6,6 +6,7 @@ Rules:
 - The classes are those of PostgreSQL's documentation, appendix A.
 """
 
+import re
 from typing import Final, NamedTuple
 
 TRANSIENT_CLASSES: Final = ("08", "40", "53", "55", "57", "58")
@@ -41,23 +42,53 @@ class Explanation(NamedTuple):
 
 
 _AGAIN: Final = "What was committed before stays done: run the same command again."
+_SIGN_IN: Final = "The database refuses the sign-in"
+BROKEN: Final = "08006"
+NOT_REACHED: Final = "08001"
+REFUSED: Final = "08004"
+READ_ONLY_ADVICE: Final = (
+    "It is a standby, or an administrator or a nearly full disk has made it read-only"
+    f" (default_transaction_read_only). Name the primary, or let it take writes. {_AGAIN}"
+)
 _EXPLANATIONS: Final = {
+    NOT_REACHED: Explanation(
+        "The database can't be reached", "Check whether it runs, and the host and the port in its URL."
+    ),
+    REFUSED: Explanation(
+        "The database refuses this session",
+        "Check user, password, database and options in its URL, its pg_hba.conf, and its limits.",
+    ),
+    "08P01": Explanation(
+        "The database, or a connection pooler before it, ended the session", f"Look at its log. {_AGAIN}"
+    ),
+    "08": Explanation("The connection to the database broke", _AGAIN),
+    READ_ONLY: Explanation("The database takes no writes now", READ_ONLY_ADVICE),
     "25P03": Explanation("The database ended the session: this program stood still for too long", _AGAIN),
     "25P04": Explanation("The database ended the session: a transaction took too long", _AGAIN),
-    "26000": Explanation(
+    STATEMENT_UNKNOWN: Explanation(
         "The database does not know a statement of this session",
         "A connection pooler or proxy has moved the session to another server. Set it to session mode.",
     ),
+    "28P01": Explanation(_SIGN_IN, "Check user and password in its URL."),
     "28": Explanation(
-        "The database refuses the sign-in", "Check user and password in its URL, and its pg_hba.conf."
+        _SIGN_IN, "Check the user in its URL, whether that role may log in, and its pg_hba.conf."
     ),
     "3D": Explanation("The server has no such database", "Create it, or correct its name in the URL."),
     "3F": Explanation(
         "The database has no such schema", "Run `merchant-wallet migrate` as the owner of the tables."
     ),
+    "40003": Explanation(
+        "The database does not say whether the transaction was committed", "Look before it is repeated."
+    ),
     "40": Explanation("The database ended the transaction, because another was in its way", _AGAIN),
+    "CONNECT": Explanation(
+        "The database role may not connect to this database",
+        "As the database's owner type `grant connect on database NAME to ROLE`.",
+    ),
     "42501": Explanation(
-        "The database role may not do this", "Give the URL of the role that owns the tables."
+        "The database role may not do this",
+        "Commands need the role that owns the tables. The roles of `serve` and `work` get what they need from"
+        " `merchant-wallet migrate`, which that role runs.",
     ),
     "53100": Explanation("The disk of the database server is full", f"Make room there. {_AGAIN}"),
     "53200": Explanation("The database server is out of memory", f"Give it more, or less to do. {_AGAIN}"),
@@ -66,12 +97,20 @@ _EXPLANATIONS: Final = {
         "Raise max_connections, or the limit of the role or the database, or end what holds them.",
     ),
     "53": Explanation("The database server is at a limit of its settings", f"Raise it. {_AGAIN}"),
+    "54": Explanation(
+        "A statement is beyond a limit of the database server",
+        "Raise the setting that the server names. If it names none, report this with the server's log.",
+    ),
     "55P03": Explanation("Another session holds a lock on what this needs", _AGAIN),
     "55": Explanation("The database can't do this in its present state", _AGAIN),
     "57014": Explanation(
         "The database cancelled a statement, by a time limit or at somebody's request", _AGAIN
     ),
+    "57P03": Explanation(
+        "The database takes no sessions now: it starts, stops or recovers", f"Wait for it. {_AGAIN}"
+    ),
     "57P04": Explanation("The database was dropped", "Restore it, or correct its name in the URL."),
+    "57P05": Explanation("The database ended a session that was not used for long", _AGAIN),
     "57": Explanation("An administrator, or a restart, ended the session", _AGAIN),
     "58": Explanation(
         "The database server reports an error of its own machine", "Look at its disk and at its log."
@@ -82,8 +121,37 @@ _EXPLANATIONS: Final = {
     ),
 }
 """By SQLSTATE, or by its class."""
+_REFUSALS: Final = (
+    ("password authentication failed", "28P01"),
+    ("no password supplied", "28P01"),
+    ("authentication failed", "28"),
+    ("pg_hba.conf", "28"),
+    ("not permitted to log in", "28"),
+    ("no such user", "28"),
+    ("no such database", "3D"),
+    ("permission denied for database", "CONNECT"),
+    ("not currently accepting connections", "55"),
+    ("too many connections", "53300"),
+    ("too many clients", "53300"),
+    ("no more connections", "53300"),
+    ("connection slots are reserved", "53300"),
+    ("the database system is", "57P03"),
+    ("session is read-only", READ_ONLY),
+    ("server is in hot standby mode", READ_ONLY),
+)
+"""What servers and PgBouncer say of a connection that they refuse: libpq passes on this text alone. It is in
+the server's language. What is in none of these has the general advice.
+"""
+_MISSING: Final = re.compile(r'\b(role|database) ".*" does not exist')
 
 
 def explain(sqlstate: str) -> Explanation | None:
     """What an error of sessions, rights, resources or the server means. None if a statement is wrong."""
     return _EXPLANATIONS.get(sqlstate) or _EXPLANATIONS.get(sqlstate[:2])
+
+
+def explain_refusal(said: str) -> Explanation | None:
+    """What a refused connection means, by the server's words. None if they are not known."""
+    if missing := _MISSING.search(said):
+        return _EXPLANATIONS["28" if missing[1] == "role" else "3D"]
+    return next((_EXPLANATIONS[key] for words, key in _REFUSALS if words in said), None)

@@ -109,9 +109,8 @@ class PipelineConnection:
         try:
             # psycopg itself waits here. The alarm of `_with_deadline` would not wake it.
             async with asyncio.timeout(timeout_s):
-                settings = db.begin_session(conninfo, psycopg_connection.info.server_version)
-                begun = settings + (SESSION + session).encode()
-                await connection._with_deadline(connection._begin({**statements, **_CONTROL}, begun, check))
+                begun = connection._begin(conninfo, {**statements, **_CONTROL}, SESSION + session, check)
+                await connection._with_deadline(begun)
         except BaseException as error:
             await connection.close()
             if isinstance(error, TimeoutError):
@@ -121,11 +120,13 @@ class PipelineConnection:
 
     async def _begin(
         self,
+        conninfo: str,
         statements: Mapping[bytes, bytes],
-        session: bytes,
+        session: str,
         check: Callable[[AsyncConnection[Any]], Awaitable[None]] | None,
     ) -> None:
-        await self._psycopg_connection.execute(session)
+        await db.begin_session(self._psycopg_connection, conninfo)
+        await self._psycopg_connection.execute(session.encode())
         if check is not None:
             await check(self._psycopg_connection)
         self._pgconn.nonblocking = 1

@@ -54,7 +54,7 @@ def _explain_database(error: Exception) -> Failure | None:
     import psycopg
 
     from merchant_wallet.base.cells import CellClosed
-    from merchant_wallet.base.db import DatabaseReadOnly, explain_error
+    from merchant_wallet.base.db import explain_error
     from merchant_wallet.book.errors import CommandFailed, CommitUnknown, Unavailable
     from merchant_wallet.reporting.cells import BooksMoving
 
@@ -66,8 +66,6 @@ def _explain_database(error: Exception) -> Failure | None:
             f"program when the schema is newer ({error.diag.message_primary}).",
             CANNOT_RUN,
         )
-    if isinstance(error, DatabaseReadOnly):
-        return Failure(f"The database takes no writes now, nothing was done: {error}.", CANNOT_RUN)
     if isinstance(error, psycopg.Error) and (found := explain_error(error)):
         return Failure(f"{found.what}. {found.advice}".strip(), CANNOT_RUN)
     if isinstance(error, CommitUnknown):

@@ -153,16 +153,12 @@ def migrate(
       merchant-wallet migrate --web-role wallet_web --worker-role wallet_worker
     """
     settings = _find_running(data)
-    import asyncio
-
-    from merchant_wallet.base.poolers import refuse_shared_sessions
     from merchant_wallet.postgres.grants import Side, grant
     from merchant_wallet.postgres.migrate import list_pending
     from merchant_wallet.processes.instances import find_contract_limit
     from merchant_wallet.processes.migrations import migrate_cells, migrate_home
 
     url = settings.database_url or ""
-    asyncio.run(refuse_shared_sessions(url))
     named = {Side.WEB: web_role, Side.WORKER: worker_role}
     limit = find_contract_limit(url)
     contract_to = 0 if expand_only else limit.version

@@ -18,7 +18,8 @@ import structlog
 
 from merchant_wallet.base import db
 from merchant_wallet.base.clock import now_ms
-from merchant_wallet.base.poolers import refuse_shared_sessions
+from merchant_wallet.base.config import ConfigError
+from merchant_wallet.base.poolers import PoolerRefused
 from merchant_wallet.base.setting_sources import LINKS_ADVICE, list_service_links
 from merchant_wallet.base.settings import Settings
 from merchant_wallet.book.nonce_partitions import open_nonce_days
@@ -49,12 +50,13 @@ async def prepare(
     url, tries = db.for_writing(url), 0
     while not stop.is_set():
         try:
-            await refuse_shared_sessions(url)
             async with await db.connect(url) as connection:
                 await require_schema(connection)
             await prepare_master_key(settings, url)
             await open_nonce_days(url, clock() // DAY_MS)
             return make_base(settings, url)
+        except PoolerRefused as error:
+            raise ConfigError(str(error)) from error
         except psycopg.Error as error:
             if not db.is_database_away(error):
                 raise
@@ -66,7 +68,8 @@ async def prepare(
 
 
 async def _log_error(error: psycopg.Error) -> None:
-    reason = " ".join(str(error).split())
+    found = await asyncio.to_thread(db.explain_error, error)
+    reason = f"{found.what}. {found.advice}" if found else " ".join(str(error).split())
     if error.sqlstate is None and await asyncio.to_thread(db.was_reached, error):
         log.error("the database refuses this service; trying again", reason=reason)
     else:
