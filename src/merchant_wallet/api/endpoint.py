@@ -50,6 +50,7 @@ from merchant_wallet.base.codes import (
 from merchant_wallet.base.signing import sign_response
 from merchant_wallet.base.spans import read_trace_id
 from merchant_wallet.base.trusted_proxies import TrustedProxies
+from merchant_wallet.base.workers import log_error
 from merchant_wallet.book.commands import Command, Submission
 from merchant_wallet.book.errors import BookClosed, CommandFailed, Unavailable
 from merchant_wallet.book.outcomes import Outcome, Stale
@@ -279,7 +280,7 @@ class Endpoint:
             refusal = BUSY
         else:
             if not isinstance(error, CommandFailed):
-                log.error("request failed", **self._name(request), exc_info=error)
+                log_error(log, "request failed", error, **self._name(request))
             refusal = FAULT
         self._refuse(request, refusal)
 

@@ -22,6 +22,7 @@ from structlog.contextvars import bound_contextvars
 
 from merchant_wallet.base import db
 from merchant_wallet.base.db import is_database_away, is_transient_error
+from merchant_wallet.base.sqlstates import explain
 
 Connect = Callable[[], Awaitable[psycopg.AsyncConnection]]
 Worker = Callable[[asyncio.Event], Awaitable[None]]
@@ -72,9 +73,21 @@ def _is_usable(connection: psycopg.AsyncConnection) -> bool:
 
 
 def log_failure(logger: Any, event: str, error: Exception, **facts: object) -> None:
-    """Log an error, with its traceback unless it is transient."""
+    """Log an error, with its traceback unless it is transient or the database's."""
     if is_transient_error(error):
         logger.warning(event, reason=describe_error(error), **facts)
+    else:
+        log_error(logger, event, error, **facts)
+
+
+def log_error(logger: Any, event: str, error: BaseException, **facts: object) -> None:
+    """Log an error: what it means, if rights, resources or the server of the database are its cause.
+
+    Others are faults of ours, and have their traceback.
+    """
+    if found := explain(getattr(error, "sqlstate", None) or ""):
+        said = " ".join(str(error).split()).rstrip(".")
+        logger.error(event, reason=f"{found.what}: {said}. {found.advice}", **facts)
     else:
         logger.error(event, exc_info=error, **facts)
 

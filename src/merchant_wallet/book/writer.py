@@ -27,6 +27,7 @@ import structlog
 
 from merchant_wallet.base import spans
 from merchant_wallet.base.clock import now_ms
+from merchant_wallet.base.workers import log_error
 from merchant_wallet.book.batch import Batch, Mode, PendingCommand
 from merchant_wallet.book.cache import BookCache
 from merchant_wallet.book.commands import Submission
@@ -257,12 +258,13 @@ class Writer:
             middle = len(pending) // 2
             return [[[Batch(merchant_id, half)] for half in (pending[:middle], pending[middle:])]]
         submission = pending[0].submission
-        log.error(
+        log_error(
+            log,
             "command failed",
+            error,
             merchant_id=merchant_id,
             request_id=submission.request_id,
             command=type(submission.command).__name__,
-            exc_info=error,
         )
         self._fail(merchant_id, pending, CommandFailed(submission.request_id))
         return []

@@ -15,7 +15,7 @@ import structlog
 
 from merchant_wallet.base import db
 from merchant_wallet.base.siblings import Siblings
-from merchant_wallet.base.workers import Connect
+from merchant_wallet.base.workers import Connect, log_error
 from merchant_wallet.book.archive.files import ArchiveFolder
 from merchant_wallet.book.checkpoint_keys import OLD_KEY, load_keys
 from merchant_wallet.book.verification.verify import BookReport, verify_book
@@ -182,7 +182,7 @@ def _run(context: PageContext, made: Verification, connect: Connect) -> None:
         made.state = CANCELLED
     except Exception as error:
         # Nobody awaits the thread, so its failure is logged and shown on the page.
-        log.error("verification failed", merchant_id=made.merchant_id, exc_info=error)
+        log_error(log, "verification failed", error, merchant_id=made.merchant_id)
         made.state = BROKEN
 
 

@@ -28,6 +28,7 @@ from merchant_wallet.base.spans import Tracing
 from merchant_wallet.base.workers import (
     Worker,
     WorkerConnection,
+    log_error,
     repeat,
     repeat_until,
     run_workers,
@@ -257,4 +258,4 @@ class CellSupervisor:
             await CellWorkers(self._shared, cell).run(stop)
         except Exception as error:
             # Its workers are started again; the other cells' go on.
-            log.error("the workers of a cell ended", exc_info=error)
+            log_error(log, "the workers of a cell ended", error)

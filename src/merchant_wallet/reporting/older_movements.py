@@ -14,6 +14,7 @@ import psycopg
 import structlog
 
 from merchant_wallet.base.db import is_transient_error
+from merchant_wallet.base.workers import log_error
 from merchant_wallet.book.archive.archived_journal import open_journal
 from merchant_wallet.book.archive.files import ArchiveFolder, ArchiveUnreadable
 from merchant_wallet.book.chart import LAST_FIXED_ID
@@ -67,7 +68,7 @@ async def catch_up(
         except psycopg.Error as error:
             if is_transient_error(error):
                 raise
-            log.error("movements of a book not added up", merchant_id=row["merchant_id"], exc_info=error)
+            log_error(log, "movements of a book not added up", error, merchant_id=row["merchant_id"])
     return done
 
 

@@ -25,6 +25,7 @@ import psycopg
 import structlog
 
 from merchant_wallet.base.db import Queries, is_transient_error
+from merchant_wallet.base.workers import log_error
 from merchant_wallet.book.chart import FEES_ID_OF, LAST_FIXED_ID
 from merchant_wallet.reporting.paging import Connection, Row, fetch
 
@@ -67,7 +68,7 @@ async def _advance_each(conn: Connection, shares: Shares, now_ms: int) -> int:
         if is_transient_error(error):
             raise
         if len(shares) == 1:
-            log.error("figures of a book not added up", merchant_id=next(iter(shares)), exc_info=error)
+            log_error(log, "figures of a book not added up", error, merchant_id=next(iter(shares)))
             return 0
     books = list(shares.items())
     middle = len(books) // 2

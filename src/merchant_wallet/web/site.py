@@ -23,6 +23,7 @@ from structlog.contextvars import bind_contextvars, get_contextvars
 
 from merchant_wallet.base.errors import TransientError
 from merchant_wallet.base.paths import is_plain
+from merchant_wallet.base.workers import log_error
 from merchant_wallet.book.errors import Unavailable
 from merchant_wallet.observability.logs import hide_link
 from merchant_wallet.web.context import PageContext
@@ -127,7 +128,7 @@ class Site:
             if looks_up and not {AUTHENTICATED, FILE} & scope.keys() and status != 503:
                 self._context.rate_limiter.note_invalid_token(source)
         except Exception as error:
-            log.error("page failed", path=hide_link(scope["path"]), exc_info=error)
+            log_error(log, "page failed", error, path=hide_link(scope["path"]))
             if not status:
                 await self._error_page(Request(scope, receive), 500)(scope, receive, send_noted)
         finally:

@@ -29,7 +29,7 @@ from merchant_wallet.api.refused_requests.redaction import (
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.codes import Refusal
 from merchant_wallet.base.db import Queries
-from merchant_wallet.base.workers import Connect, WorkerConnection
+from merchant_wallet.base.workers import Connect, WorkerConnection, log_error
 
 log = structlog.get_logger("refusals")
 
@@ -150,7 +150,7 @@ class RefusedRequestBuffer:
         except Exception as error:
             # A bug with one request must not stop the writing of all later ones.
             self.dropped += len(captured)
-            log.error("refused requests not kept", count=len(captured), dropped=self.dropped, exc_info=error)
+            log_error(log, "refused requests not kept", error, count=len(captured), dropped=self.dropped)
             await self._connection.close()
 
     async def _write(self, columns: dict[str, list[Any]], app_keys: list[str]) -> None:
