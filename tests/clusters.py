@@ -48,9 +48,9 @@ class Cluster:
         if self.programs.account:
             os.chown(path, self.programs.account.uid, self.programs.account.gid)
 
-    def initialize(self) -> None:
-        """Create an empty cluster."""
-        choices = ["--username=postgres", "--auth=trust", "--encoding=UTF8", "--no-sync"]
+    def initialize(self, *locale: str) -> None:
+        """Create an empty cluster, with options of initdb for the order of texts."""
+        choices = ["--username=postgres", "--auth=trust", "--encoding=UTF8", "--no-sync", *locale]
         self.programs.run("initdb", [*choices, f"--pgdata={self.folder.cluster}"], self.folder)
 
     def copy(self, primary: "Cluster") -> None:
@@ -120,12 +120,14 @@ class Cluster:
 
 
 @contextmanager
-def lone_cluster(programs: Path | None = None) -> Iterator[Cluster]:
-    """An empty server on which tests are the superuser. `programs` are those of another version."""
+def lone_cluster(programs: Path | None = None, *locale: str) -> Iterator[Cluster]:
+    """An empty server on which tests are the superuser. `programs` are those of another version, `locale`
+    are options of initdb.
+    """
     root = make_folder("wallet-one-")
     cluster = Cluster(root, "a", programs)
     try:
-        cluster.initialize()
+        cluster.initialize(*locale)
         cluster.start()
         yield cluster
     finally:

@@ -123,6 +123,7 @@ EXTENDED: Final = {
     "tests/observability/test_dashboards.py": "Prometheus",
     "tests/openapi/test_schemathesis.py": "invented requests",
     "tests/packaging/": "packaging and release",
+    "tests/postgres/test_managed.py": "PostgreSQL 15 to 18",
     "tests/postgres/backups/test_forgery.py::test_a_forged": "several restores",
     "tests/postgres/backups/test_shipping.py::test_a_base": "several restores",
     "tests/postgres/backups/test_shipping.py::test_a_damaged": "several restores",

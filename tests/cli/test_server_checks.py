@@ -18,6 +18,7 @@ from merchant_wallet.cli.server_checks import (
     judge_durability,
     judge_program_clocks,
     judge_programs,
+    judge_session_defaults,
     judge_sources,
     judge_standbys,
     judge_texts,
@@ -46,18 +47,37 @@ def test_books_cross_a_network_only_encrypted_and_to_a_proven_server(
 
 
 @each_row(
-    ("encoding", "order", "word"),
+    ("encoding", "unordered", "word"),
     [
-        ("UTF8", "C", "ok"),
-        ("UTF8", "C.UTF-8", "ok"),
-        ("UTF8", "en_US.UTF-8", "hint"),
-        ("UTF8", "ICU", "hint"),
-        ("LATIN1", "C", "wrong"),
-        ("SQL_ASCII", "C", "wrong"),
+        ("UTF8", [], "ok"),
+        ("UTF8", ["deposit.tx_hash"], "hint"),
+        ("LATIN1", [], "wrong"),
+        ("SQL_ASCII", ["deposit.tx_hash"], "wrong"),
     ],
 )
-def test_the_database_stores_every_script_and_finds_a_beginning(encoding: str, order: str, word: str) -> None:
-    assert judge_texts(encoding, order).word == word
+def test_the_database_stores_every_script_and_finds_a_beginning(
+    encoding: str, unordered: list[str], word: str
+) -> None:
+    assert judge_texts(encoding, "en_US.UTF-8", unordered).word == word
+
+
+@each_row(
+    ("default", "word", "said"),
+    [
+        (("work_mem", "64MB", "this database"), "ok", "no default of the database or of a role is replaced"),
+        (("statement_timeout", "5s", "role wallet_web"), "ok", "statement_timeout = 5s (role wallet_web)"),
+        (("default_transaction_read_only", "off", "this database"), "ok", "no default"),
+        (("default_transaction_read_only", "on", "role wallet"), "hint", "no default"),
+    ],
+)
+def test_defaults_are_named_with_whom_they_concern(
+    default: tuple[str, str, str], word: str, said: str
+) -> None:
+    finding = judge_session_defaults([default])
+    assert finding.word == word
+    assert said in finding.text
+    if word == "hint":
+        assert "default_transaction_read_only is on for role wallet, and this is kept" in str(finding.hint)
 
 
 @each_row(

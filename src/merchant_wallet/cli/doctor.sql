@@ -24,14 +24,19 @@ select name, setting from pg_settings
  where name in ('fsync', 'full_page_writes', 'data_checksums', 'synchronous_standby_names');
 
 -- name: list_session_defaults
--- What the administrator sets for each session here: for all roles, or for one.
-select distinct split_part(setting, '=', 1), substr(setting, strpos(setting, '=') + 1)
-  from pg_db_role_setting, unnest(setconfig) setting
- where setdatabase in (0, (select oid from pg_database where datname = current_database()))
- order by 1, 2;
+-- What the administrator sets for each session here, by whom it concerns. What forbids to write may also be set for the server.
+select setting_name, value, concern from (
+    select split_part(setting, '=', 1) as setting_name, substr(setting, strpos(setting, '=') + 1) as value,
+           case when s.setrole = 0 then 'this database' else 'role ' || s.setrole::regrole end as concern
+      from pg_db_role_setting s, unnest(s.setconfig) setting
+     where s.setdatabase in (0, (select oid from pg_database where datname = current_database()))
+    union
+    select name, setting, 'the server' from pg_settings
+     where name = 'default_transaction_read_only' and setting = 'on' and source not in ('database', 'user', 'database user')) s
+ order by 1, 2, 3;
 
 -- name: read_texts
--- How the database stores texts, and in which order it sorts them. ICU has orders of its own.
+-- How the database stores texts, and in which order it sorts them.
 select pg_encoding_to_char(encoding), case datlocprovider when 'i' then 'ICU' else datcollate end
   from pg_database where datname = current_database();
 

@@ -28,12 +28,15 @@ MIN_FREE_SHARE: Final = 0.05
 GOOD_FREE_SHARE: Final = 0.15
 FULL_SHARE: Final = 0.9
 BACKUP_SECTION: Final = "docs/operating.md, Back-up and restore"
-BYTE_ORDERS: Final = ("C", "POSIX", "C.UTF-8", "C.utf8")
-"""Collations that compare the bytes of texts."""
 SEPARATE: Final = (
     "give each side its own role: run `merchant-wallet migrate --web-role ROLE --worker-role ROLE`,"
     " then name these roles in the URLs of `serve` and `work`"
 )
+
+
+NAME_ROLES: Final = "name the sides' own roles in the URLs of `serve` and `work`, and restart these"
+READ_ONLY_DEFAULT: Final = "default_transaction_read_only"
+TRUE: Final = ("on", "true", "yes", "1")
 
 
 class Standby(NamedTuple):
@@ -50,12 +53,19 @@ async def check_server(conn: Any, settings: Settings) -> AsyncIterator[Finding]:
     mode = parameters.get("sslmode", "prefer")
     yield judge_tls(conn.info.host, conn.pgconn.ssl_in_use, mode, is_live=not settings.sandbox)
     (encoding, order) = (await fetch(conn, "read_texts"))[0]
-    yield judge_texts(encoding, order)
+    yield judge_texts(encoding, order, await _list_unordered(conn))
     yield judge_session_defaults(await fetch(conn, "list_session_defaults"))
     told = dict(await fetch(conn, "list_server_settings"))
     yield judge_durability(told, is_live=not settings.sandbox)
     standbys = [Standby(*row) for row in await fetch(conn, "list_standbys")]
     yield judge_standbys(told["synchronous_standby_names"], standbys, is_live=not settings.sandbox)
+
+
+async def _list_unordered(conn: Any) -> list[str]:
+    from merchant_wallet.postgres.migrate import QUERIES
+
+    rows = await (await conn.execute(QUERIES["list_unordered"].text)).fetchall()
+    return [f"{table}.{column}" for table, column, _ in rows]
 
 
 async def check_programs(conn: Any) -> AsyncIterator[Finding]:
@@ -113,8 +123,12 @@ def judge_tls(host: str, is_encrypted: bool, mode: str, *, is_live: bool) -> Fin
     return Finding("tls", f"the connection to {host} is encrypted, and its certificate was checked")
 
 
-def judge_texts(encoding: str, order: str) -> Finding:
-    """Judge whether the database can store every name, and whether a beginning is a range of its indexes."""
+def judge_texts(encoding: str, order: str, unordered: Sequence[str]) -> Finding:
+    """Judge whether the database can store every name, and whether a beginning is a range of its indexes.
+
+    `unordered` are the columns that are searched so and have an order of the database that is not that of
+    bytes.
+    """
     # `--help` must not load the driver.
     from merchant_wallet.postgres.migrate import ENCODING
 
@@ -122,18 +136,30 @@ def judge_texts(encoding: str, order: str) -> Finding:
     if encoding != ENCODING:
         advice = f"dump the database, create it anew with `encoding '{ENCODING}' template template0`, restore"
         return Finding("texts", f"{text}: a name in another script fails with 50000", advice)
-    hint = "create new databases with `lc_collate 'C'`: a search for a beginning may find less here"
-    return Finding("texts", text, hint=None if order in BYTE_ORDERS else hint)
-
-
-def judge_session_defaults(defaults: Iterable[tuple[str, str]]) -> Finding:
-    """Say which defaults of the database and its roles are replaced in our sessions. Not a fault."""
-    replaced = [f"{name} = {value}" for name, value in defaults if is_replaced(name)]
-    if not replaced:
-        return Finding("session settings", "no default of the database or of a role is replaced")
-    return Finding(
-        "session settings", f"this program's sessions have values of their own for {', '.join(replaced)}"
+    if not unordered:
+        return Finding("texts", text)
+    hint = (
+        f"a search for a beginning may find less in {', '.join(unordered)}, which an older version made:"
+        " restore a dump of the rows into tables that this version has made"
     )
+    return Finding("texts", text, hint=hint)
+
+
+def judge_session_defaults(defaults: Iterable[tuple[str, str, str]]) -> Finding:
+    """Say which defaults of server, database and roles are replaced in our sessions, which is no fault, and
+    which of them forbid to write. Each has its name, its value, and whom it concerns.
+    """
+    found = list(defaults)
+    replaced = [f"{name} = {value} ({concern})" for name, value, concern in found if is_replaced(name)]
+    text = "no default of the database or of a role is replaced"
+    if replaced:
+        text = f"this program's sessions have values of their own for {', '.join(replaced)}"
+    forbidden = [concern for name, value, concern in found if name == READ_ONLY_DEFAULT and value in TRUE]
+    hint = (
+        f"{READ_ONLY_DEFAULT} is on for {', '.join(forbidden)}, and this is kept: nothing is written in such"
+        " sessions. Reset it when it is no longer wanted"
+    )
+    return Finding("session settings", text, hint=hint if forbidden else None)
 
 
 def judge_durability(told: Mapping[str, str], *, is_live: bool) -> Finding:
@@ -224,9 +250,9 @@ def judge_roles(found: Sequence[tuple[str, str | None, bool]]) -> Finding:
     """Judge the roles that write to books: each role with its side, and whether it could change entries."""
     strong = sorted({role for role, _, is_strong in found if is_strong})
     if strong:
-        return Finding(
-            "roles", f"{', '.join(strong)} writes to books and could change entries", hint=SEPARATE
-        )
+        # What was done is not said again.
+        hint = NAME_ROLES if any(side for _, side, _ in found) else SEPARATE
+        return Finding("roles", f"{', '.join(strong)} writes to books and could change entries", hint=hint)
     named = [f"{side} side {role}" for role, side, _ in found if side is not None]
     if not named:
         return Finding("roles", "the sides have no database roles of their own", hint=SEPARATE)

@@ -269,8 +269,10 @@ FUNCTIONS: Final[Mapping[LiteralString, tuple[Side, ...]]] = {
 _ROLE = """
 select r.rolsuper or r.rolcreaterole or r.rolbypassrls
     or pg_has_role(r.oid, (select relowner from pg_class where oid = 'entry'::regclass), 'member'),
-       exists (select from pg_roles m where pg_has_role(r.oid, m.oid, 'member')
-                  and has_schema_privilege(m.oid, %(schema)s::text, 'create'))
+       (select string_agg(distinct coalesce(nullif(x.grantee, 0)::regrole::text, 'public'), ', ')
+          from pg_namespace n, aclexplode(coalesce(n.nspacl, acldefault('n', n.nspowner))) x
+         where n.nspname = %(schema)s::text and x.privilege_type = 'CREATE'
+           and (x.grantee = 0 or pg_has_role(r.oid, x.grantee, 'member')))
   from pg_roles r where r.rolname = %(role)s"""
 # Only the owner's own objects. It may lack rights on those of an extension, and then REVOKE would fail.
 _LIST_REVOKES: Final = """
@@ -342,7 +344,7 @@ def _check_role(connection: psycopg.Connection, role: str, schema: str) -> None:
         # statements.
         raise GrantRefused(
             f"The database role {role} may create objects in schema {schema}, as everybody may in databases"
-            f" of PostgreSQL 14 and older: `revoke create on schema {schema} from public, {role}`."
+            f" of PostgreSQL 14 and older: `revoke create on schema {schema} from {row[1]}`."
         )
 
 

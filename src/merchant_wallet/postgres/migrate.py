@@ -93,7 +93,26 @@ def migrate(
                     if not is_many:
                         progress(f"migration {migration.name}")
                     _apply(connection, migration, progress, schema)
+            _order_by_bytes(connection, progress)
     return [migration.name for migration in allowed]
+
+
+def _order_by_bytes(connection: psycopg.Connection[Any], progress: Progress) -> None:
+    """Let the texts whose beginnings are searched for have the order of bytes, whatever the database's is.
+
+    A table that has rows stays as it is: its indexes would be built under a lock.
+    """
+    for table, column, kind in connection.execute(QUERIES["list_unordered"].text).fetchall():
+        text = sql.SQL(
+            "do $$ begin lock table {table} in access exclusive mode;"
+            " if not exists (select from {table}) then"
+            ' alter table {table} alter {column} type {kind} collate "C"; end if; end $$'
+        ).format(table=sql.Identifier(table), column=sql.Identifier(column), kind=sql.SQL(kind))  # type: ignore[arg-type]
+        found = connection.execute(sql.SQL("select exists (select from {})").format(sql.Identifier(table)))
+        if found.fetchone() == (False,):
+            _run_step(
+                connection, Step(Mode.TRANSACTION, text.as_string(connection)), progress, is_online=True
+            )
 
 
 def _is_allowed(migration: Migration, contract_to: int | None) -> bool:
@@ -154,9 +173,27 @@ def _create_table(connection: psycopg.Connection, schema: str) -> None:
         connection.execute(QUERIES["lock_creation"].text)
         if schema != HOME_SCHEMA:
             connection.execute(sql.SQL("create schema if not exists {}").format(sql.Identifier(schema)))
+        _require_right(connection, schema)
         if connection.execute(QUERIES["has_kind"].text).fetchone() != (True,):
             connection.execute(QUERIES["create_table"].text)
             connection.execute(QUERIES["add_kind"].text)
+
+
+def _require_right(connection: psycopg.Connection, schema: str) -> None:
+    """Refuse a role that may not create tables, as in a database that another role owns."""
+    row = connection.execute(QUERIES["may_create"].text, {"schema": schema}).fetchone()
+    assert row is not None
+    role, may_create, has_table = row
+    if may_create is None:
+        raise MigrationError(
+            f"This database has no schema {schema}: as the database's owner type"
+            f" `create schema {schema} authorization {role}`."
+        )
+    if not may_create and not has_table:
+        raise MigrationError(
+            f"The role {role} may not create tables in schema {schema} of this database: as the database's"
+            f" owner type `grant create on schema {schema} to {role}`, or give the URL of the owner."
+        )
 
 
 @contextmanager

@@ -4,6 +4,10 @@
 -- Whether there is a table of migrations.
 select to_regclass('schema_migration') is not null;
 
+-- name: may_create
+-- Who this is, whether they may create tables here, and whether there are tables already.
+select current_user, has_schema_privilege(to_regnamespace(quote_ident(%(schema)s::text)), 'create'), to_regclass('schema_migration') is not null;
+
 -- name: has_kind
 -- Whether the table of migrations has its newest column.
 select exists (select from pg_attribute where attrelid = to_regclass('schema_migration') and attname = 'kind');
@@ -52,3 +56,15 @@ select pid, coalesce(nullif(application_name, ''), usename, ''), extract(epoch f
   from pg_stat_activity
  where datname = current_database() and pid <> pg_backend_pid() and xact_start < clock_timestamp() - interval '1 s'
  order by xact_start limit 3;
+
+-- name: list_unordered
+-- The texts of this schema whose beginnings are searched for, as far as they have the order of a database that does not compare
+-- bytes: table, column and type. The two locales of the provider builtin compare bytes, and so do these of the C library.
+select c.relname, a.attname, format_type(a.atttypid, a.atttypmod)
+  from pg_attribute a join pg_class c on c.oid = a.attrelid join pg_collation o on o.oid = a.attcollation
+ where c.relnamespace = current_schema()::regnamespace and o.collname = 'default'
+   and (c.relname, a.attname) in (('deposit', 'tx_hash'), ('entry', 'mc_order_id'), ('payout_signed', 'tx_hash'),
+                                  ('withdrawal', 'address'), ('withdrawal', 'mc_order_id'))
+   and exists (select from pg_database d where d.datname = current_database() and d.datlocprovider <> 'b'
+                  and (d.datlocprovider <> 'c' or d.datcollate not in ('C', 'POSIX', 'C.UTF-8', 'C.utf8')))
+ order by c.relname, a.attname;

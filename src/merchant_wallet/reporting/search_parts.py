@@ -5,8 +5,8 @@ Rules:
   merchant is found.
 - A merchant's ids often begin alike. Of a shortened one, only the first `MAX_LOOKED` ids with its beginning
   are compared with its end.
-- The beginnings of texts are found by indexes in the database's own order. A database whose order is not by
-  characters (not C) may find fewer of them. What is typed completely is always found.
+- The beginnings of texts are ranges of indexes in the order of bytes. In a database of another order, tables
+  of an older version may give fewer of them, and `doctor` says so. What is typed completely is always found.
 """
 
 from collections.abc import AsyncIterator, Sequence

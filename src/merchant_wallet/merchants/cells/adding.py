@@ -130,6 +130,11 @@ async def check_server(home: Connection, connection: Connection, schema: str) ->
         raise CellRefused(f"The server is PostgreSQL {server.version // 10000}; a cell needs 15 or newer.")
     if server.is_standby:
         raise CellRefused("The server is a standby: give the URL of the primary, or of all hosts.")
+    if not (server.may_create or server.exists):
+        raise CellRefused(
+            f"The role {server.role} may not create a schema there: as the database's owner type"
+            f" `grant create on database {server.database} to {server.role}`."
+        )
     if server.encoding != "UTF8":
         raise CellRefused(f"The database has the encoding {server.encoding}; a cell needs UTF8.")
     if abs(server.clock_ms - home_ms) > MAX_SKEW_MS:

@@ -26,6 +26,7 @@ values (%(cell_id)s::int, %(name)s::text, %(schema)s::text, %(address)s::text, %
 -- tables it has.
 select current_setting('server_version_num')::int as version, pg_is_in_recovery() as is_standby,
        (extract(epoch from clock_timestamp()) * 1000)::bigint as clock_ms, pg_encoding_to_char(d.encoding) as encoding,
+       has_database_privilege(current_database(), 'create') as may_create, current_user as role, current_database() as database,
        n.oid is not null as exists, coalesce(obj_description(n.oid, 'pg_namespace'), '') as mark,
        (select count(*) from pg_class c where c.relnamespace = n.oid) as relations
   from pg_database d left join pg_namespace n on n.nspname = %(schema)s::text

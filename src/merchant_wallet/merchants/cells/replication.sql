@@ -61,14 +61,16 @@ select count(*), count(*) filter (where r.srsubstate = 'r')
  where s.subname = %(name)s::text and s.subdbid = (select oid from pg_database where datname = current_database());
 
 -- name: read_rights
--- Whether this user may read the log of changes, and see and end the sessions of others.
-select rolsuper or (rolreplication and pg_has_role('pg_read_all_stats', 'usage') and pg_has_role('pg_signal_backend', 'usage'))
+-- Whether this user may read the log of changes, and see and end the sessions of others. At Amazon RDS a role stands for REPLICATION.
+select rolsuper or ((rolreplication or exists (select from pg_roles r where r.rolname = 'rds_replication' and pg_has_role(r.oid, 'usage')))
+       and pg_has_role('pg_read_all_stats', 'usage') and pg_has_role('pg_signal_backend', 'usage'))
   from pg_roles where rolname = current_user;
 
 -- name: read_new_rights
--- Whether this user may make a schema and a subscription. PostgreSQL 15 lets only superusers make subscriptions.
+-- Whether this user may make a schema and a subscription. PostgreSQL 15 lets only superusers make subscriptions, and what Amazon RDS
+-- and Cloud SQL have instead of them.
 select has_database_privilege(current_database(), 'create')
-       and (rolsuper or exists (select from pg_roles r where r.rolname = 'pg_create_subscription' and pg_has_role(r.oid, 'usage')))
+       and (rolsuper or exists (select from pg_roles r where r.rolname in ('pg_create_subscription', 'rds_superuser', 'cloudsqlsuperuser') and pg_has_role(r.oid, 'usage')))
   from pg_roles where rolname = current_user;
 
 -- name: count_errors
