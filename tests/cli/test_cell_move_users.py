@@ -49,8 +49,12 @@ def test_a_cell_leaves_homes_database_with_users_who_have_just_the_rights_that_i
     move = ("cell", "move", "east", f"postgresql://127.0.0.1:{new.port}/books")
     assert "who may replicate (REPLICATION)" in wallet.refuse(*move)
     execute(old, "alter role own replication", "grant pg_read_all_stats, pg_signal_backend to own")
+    execute(old, "alter role own set statement_timeout = '5s'")
     assert "pg_create_subscription" in wallet.refuse(*move)
     execute(new, "grant pg_create_subscription to own")
+    # PostgreSQL's own copy would be ended by what our sessions replace.
+    assert "the sessions of own begin with statement_timeout = 5000 ms" in wallet.refuse(*move)
+    execute(old, "alter role own set statement_timeout = 0")
     moved = wallet.run(*move, "--json")
     assert "The old copy is the schema east at home's own database." in moved.stderr
     assert PASSWORD not in moved.stdout + moved.stderr

@@ -142,9 +142,13 @@ def test_a_cell_behind_such_a_pooler_is_refused_too(cluster: Cluster) -> None:
             asyncio.run(PipelineConnection.open(cell, {}))
 
 
-def test_a_session_that_another_client_has_used_is_as_good_as_a_new_one(cluster: Cluster) -> None:
+def test_a_session_that_another_client_has_used_is_as_good_as_a_new_one(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is the only one of the pooler, so nobody can look whether others are shared."""
+    monkeypatch.setattr(poolers, "WAIT_S", 0.5)
     left = "select count(*) from pg_prepared_statements where name = 'claim'"
-    with pooling(cluster, "session", further="server_reset_query =") as url:
+    with pooling(cluster, "session", size=1, further="server_reset_query =") as url:
         with psycopg.connect(url, autocommit=True) as other:
             other.execute("prepare claim as select 1")
             other.execute("create temporary table book (number int)")
@@ -154,14 +158,6 @@ def test_a_session_that_another_client_has_used_is_as_good_as_a_new_one(cluster:
             assert ours.execute(left.encode()).fetchone() == (0,)
             assert ours.execute("select to_regclass('pg_temp.book')").fetchone() == (None,)
             assert ours.execute("show application_name").fetchone() == ("merchant-wallet",)
-
-
-def test_a_pooler_whose_sessions_are_all_in_use_is_not_waited_for(
-    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(poolers, "WAIT_S", 0.5)
-    with pooling(cluster, "session", size=1) as url, connect_sync(url) as ours:
-        assert ours.execute("select 1").fetchone() == (1,)
 
 
 def test_a_server_without_a_pooler_is_asked_once(cluster: Cluster) -> None:

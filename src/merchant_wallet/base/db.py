@@ -112,7 +112,7 @@ def was_reached(error: psycopg.Error) -> bool:
 def _ping(pgconn: PGconn) -> Ping:
     given = {option.keyword: option.val for option in pgconn.info}
     place = {key.decode(): of.decode() for key in (b"host", b"hostaddr", b"port") if (of := given.get(key))}
-    return psycopg.pq.PGconn.ping(make_conninfo("", **place, connect_timeout=2).encode())
+    return Ping(psycopg.pq.PGconn.ping(make_conninfo("", **place, connect_timeout=2).encode()))
 
 
 class ReadOnlyErrors:

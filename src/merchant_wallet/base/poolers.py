@@ -23,7 +23,7 @@ _known: set[str] = set()
 class PoolerRefused(psycopg.OperationalError):
     """A pooler is in front of the database that gives one session to several clients in turn."""
 
-    what: Final = "A connection pooler in transaction or statement mode is before the database"
+    what: Final = "A connection pooler in transaction or statement mode is in front of the database"
     advice: Final = (
         "Prepared statements and settings would reach other programs' sessions. Set it to session mode"
         " (PgBouncer: pool_mode = session), or give the server's own address in the database's URL."

@@ -40,15 +40,18 @@ class Explanation(NamedTuple):
     what: str
     advice: str
 
+    def __str__(self) -> str:
+        return f"{self.what}. {self.advice}"
 
-_AGAIN: Final = "What was committed before stays done: run the same command again."
+
+AGAIN: Final = "What was committed before stays done: run the same command again."
 _SIGN_IN: Final = "The database refuses the sign-in"
 BROKEN: Final = "08006"
 NOT_REACHED: Final = "08001"
 REFUSED: Final = "08004"
 READ_ONLY_ADVICE: Final = (
     "It is a standby, or an administrator or a nearly full disk has made it read-only"
-    f" (default_transaction_read_only). Name the primary, or let it take writes. {_AGAIN}"
+    f" (default_transaction_read_only). Name the primary, or let it take writes. {AGAIN}"
 )
 _EXPLANATIONS: Final = {
     NOT_REACHED: Explanation(
@@ -59,12 +62,12 @@ _EXPLANATIONS: Final = {
         "Check user, password, database and options in its URL, its pg_hba.conf, and its limits.",
     ),
     "08P01": Explanation(
-        "The database, or a connection pooler before it, ended the session", f"Look at its log. {_AGAIN}"
+        "The database, or a connection pooler before it, ended the session", f"Look at its log. {AGAIN}"
     ),
-    "08": Explanation("The connection to the database broke", _AGAIN),
+    "08": Explanation("The connection to the database broke", AGAIN),
     READ_ONLY: Explanation("The database takes no writes now", READ_ONLY_ADVICE),
-    "25P03": Explanation("The database ended the session: this program stood still for too long", _AGAIN),
-    "25P04": Explanation("The database ended the session: a transaction took too long", _AGAIN),
+    "25P03": Explanation("The database ended the session: this program stood still for too long", AGAIN),
+    "25P04": Explanation("The database ended the session: a transaction took too long", AGAIN),
     STATEMENT_UNKNOWN: Explanation(
         "The database does not know a statement of this session",
         "A connection pooler or proxy has moved the session to another server. Set it to session mode.",
@@ -80,7 +83,7 @@ _EXPLANATIONS: Final = {
     "40003": Explanation(
         "The database does not say whether the transaction was committed", "Look before it is repeated."
     ),
-    "40": Explanation("The database ended the transaction, because another was in its way", _AGAIN),
+    "40": Explanation("The database ended the transaction, because another was in its way", AGAIN),
     "CONNECT": Explanation(
         "The database role may not connect to this database",
         "As the database's owner type `grant connect on database NAME to ROLE`.",
@@ -90,28 +93,28 @@ _EXPLANATIONS: Final = {
         "Commands need the role that owns the tables. The roles of `serve` and `work` get what they need from"
         " `merchant-wallet migrate`, which that role runs.",
     ),
-    "53100": Explanation("The disk of the database server is full", f"Make room there. {_AGAIN}"),
-    "53200": Explanation("The database server is out of memory", f"Give it more, or less to do. {_AGAIN}"),
+    "53100": Explanation("The disk of the database server is full", f"Make room there. {AGAIN}"),
+    "53200": Explanation("The database server is out of memory", f"Give it more, or less to do. {AGAIN}"),
     "53300": Explanation(
         "The database server takes no more connections",
         "Raise max_connections, or the limit of the role or the database, or end what holds them.",
     ),
-    "53": Explanation("The database server is at a limit of its settings", f"Raise it. {_AGAIN}"),
+    "53": Explanation("The database server is at a limit of its settings", f"Raise it. {AGAIN}"),
     "54": Explanation(
         "A statement is beyond a limit of the database server",
         "Raise the setting that the server names. If it names none, report this with the server's log.",
     ),
-    "55P03": Explanation("Another session holds a lock on what this needs", _AGAIN),
-    "55": Explanation("The database can't do this in its present state", _AGAIN),
+    "55P03": Explanation("Another session holds a lock on what this needs", AGAIN),
+    "55": Explanation("The database can't do this in its present state", AGAIN),
     "57014": Explanation(
-        "The database cancelled a statement, by a time limit or at somebody's request", _AGAIN
+        "The database cancelled a statement, by a time limit or at somebody's request", AGAIN
     ),
     "57P03": Explanation(
-        "The database takes no sessions now: it starts, stops or recovers", f"Wait for it. {_AGAIN}"
+        "The database takes no sessions now: it starts, stops or recovers", f"Wait for it. {AGAIN}"
     ),
     "57P04": Explanation("The database was dropped", "Restore it, or correct its name in the URL."),
-    "57P05": Explanation("The database ended a session that was not used for long", _AGAIN),
-    "57": Explanation("An administrator, or a restart, ended the session", _AGAIN),
+    "57P05": Explanation("The database ended a session that was not used for long", AGAIN),
+    "57": Explanation("An administrator, or a restart, ended the session", AGAIN),
     "58": Explanation(
         "The database server reports an error of its own machine", "Look at its disk and at its log."
     ),

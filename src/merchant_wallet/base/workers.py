@@ -87,7 +87,7 @@ def log_error(logger: Any, event: str, error: BaseException, **facts: object) ->
     """
     if found := explain(getattr(error, "sqlstate", None) or ""):
         said = " ".join(str(error).split()).rstrip(".")
-        logger.error(event, reason=f"{found.what}: {said}. {found.advice}", **facts)
+        logger.error(event, reason=str(found._replace(what=f"{found.what}: {said}")), **facts)
     else:
         logger.error(event, exc_info=error, **facts)
 

@@ -65,11 +65,10 @@ async def _check(home: Any, cell: Cell) -> Finding:
             pending = await _check_schema(conn, cell)
             roles = judge_roles(await fetch(conn, "list_side_roles"))
             waiting = await _check_state(home, conn, cell)
-    except psycopg.OperationalError as error:
-        reason = " ".join(str(error).split())
-        return Finding(
-            name, f"away: {reason}", "start its server, or correct its address in WALLET_CELL_URLS"
-        )
+    except psycopg.Error as error:
+        if (found := db.explain_error(error)) is None:
+            raise
+        return Finding(name, f"away: {found.what}", f"{found.advice} WALLET_CELL_URLS may name its address")
     except CellWrong as wrong:
         return Finding(name, str(wrong), wrong.advice)
     return Finding(name, f"answers; {pending}; {waiting}; {roles.text}", hint=roles.hint)

@@ -4,10 +4,7 @@ Rules: status 1 is a refusal. Status 2 means that nothing could be asked: wrong 
 usage.
 """
 
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    import psycopg
+from typing import Final
 
 REFUSED: Final = 1
 CANNOT_RUN: Final = 2
@@ -41,11 +38,13 @@ def explain(error: Exception) -> Failure | None:
     return _explain_database(error) or _explain_setup(error) or _explain_refusal(error)
 
 
-def describe_database_error(error: "psycopg.Error") -> str:
+def describe_database_error(error: Exception) -> str:
     """What an error of the database means, with the server's own words, without the final full stop."""
+    import psycopg
+
     from merchant_wallet.base.db import explain_error
 
-    found = explain_error(error)
+    found = explain_error(error) if isinstance(error, psycopg.Error) else None
     return found.what if found else " ".join(str(error).split())
 
 
@@ -67,7 +66,7 @@ def _explain_database(error: Exception) -> Failure | None:
             CANNOT_RUN,
         )
     if isinstance(error, psycopg.Error) and (found := explain_error(error)):
-        return Failure(f"{found.what}. {found.advice}".strip(), CANNOT_RUN)
+        return Failure(str(found), CANNOT_RUN)
     if isinstance(error, CommitUnknown):
         return Failure(
             f"It is not known whether this was done: {error}. "

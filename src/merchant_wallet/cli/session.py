@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 from merchant_wallet.base.config import has_master_key, load_settings
 from merchant_wallet.base.settings import Settings
-from merchant_wallet.cli.failures import CANNOT_RUN, Failure
+from merchant_wallet.cli.failures import CANNOT_RUN, Failure, describe_database_error
 
 if TYPE_CHECKING:
     from psycopg import AsyncConnection
@@ -176,7 +176,7 @@ class Session:
         try:
             connection = await self.cells.connect(cell)
         except psycopg.OperationalError as error:
-            text = " ".join(str(error).split())
+            text = describe_database_error(error)
             raise Failure(f"Nothing was done: cell {cell.name} is away: {text}", CANNOT_RUN) from error
         async with connection:
             yield connection
@@ -196,7 +196,7 @@ class Session:
             try:
                 return await stack.enter_async_context(await self.cells.connect(cell))
             except (psycopg.OperationalError, CellClosed) as error:
-                return " ".join(str(error).split())
+                return describe_database_error(error)
 
         await self.cells.refresh()
         cells = self.cells.list()
@@ -250,7 +250,7 @@ class Session:
         try:
             await find_and_carry(self.cells, merchant_id)
         except (psycopg.OperationalError, CellClosed) as error:
-            reason = " ".join(str(error).split())
+            reason = describe_database_error(error)
             note(f"The merchant's cell does not answer now ({reason}). It is told when it does.")
 
     async def find(self, text: str) -> "MerchantRef":

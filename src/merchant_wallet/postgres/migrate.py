@@ -107,7 +107,7 @@ def _order_by_bytes(connection: psycopg.Connection[Any], progress: Progress) -> 
             "do $$ begin lock table {table} in access exclusive mode;"
             " if not exists (select from {table}) then"
             ' alter table {table} alter {column} type {kind} collate "C"; end if; end $$'
-        ).format(table=sql.Identifier(table), column=sql.Identifier(column), kind=sql.SQL(kind))  # type: ignore[arg-type]
+        ).format(table=sql.Identifier(table), column=sql.Identifier(column), kind=sql.SQL(kind))
         found = connection.execute(sql.SQL("select exists (select from {})").format(sql.Identifier(table)))
         if found.fetchone() == (False,):
             _run_step(

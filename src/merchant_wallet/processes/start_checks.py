@@ -22,6 +22,7 @@ from merchant_wallet.base.config import ConfigError
 from merchant_wallet.base.poolers import PoolerRefused
 from merchant_wallet.base.setting_sources import LINKS_ADVICE, list_service_links
 from merchant_wallet.base.settings import Settings
+from merchant_wallet.base.sqlstates import AGAIN
 from merchant_wallet.book.nonce_partitions import open_nonce_days
 from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.postgres.migrate import require_schema
@@ -69,7 +70,8 @@ async def prepare(
 
 async def _log_error(error: psycopg.Error) -> None:
     found = await asyncio.to_thread(db.explain_error, error)
-    reason = f"{found.what}. {found.advice}" if found else " ".join(str(error).split())
+    # This program tries again by itself.
+    reason = str(found).replace(AGAIN, "").strip() if found else " ".join(str(error).split())
     if error.sqlstate is None and await asyncio.to_thread(db.was_reached, error):
         log.error("the database refuses this service; trying again", reason=reason)
     else:

@@ -78,12 +78,17 @@ class Replication:
                 "At the new place the move needs a user who may create a schema (CREATE on the database) and"
                 " a subscription (pg_create_subscription, or a superuser): name it in URL."
             )
-        wal_level, kept, is_citus = await _fetch(self._old, "read_settings")
+        wal_level, kept, is_citus, user, limits = await _fetch(self._old, "read_settings")
         if is_citus:
             raise MoveRefused("The cell is placed by Citus: move it with citus_schema_move().")
         if wal_level != "logical":
             raise MoveRefused(
                 f"The server of the old place has wal_level = {wal_level}. Set it to logical and restart it."
+            )
+        if limits:
+            raise MoveRefused(
+                f"At the old place the sessions of {user} begin with {limits}, which would end the copy. Set"
+                f" it to 0 for this user (`alter role {user} set … = 0`), and run the command again."
             )
         if kept != UNLIMITED:
             return f"the old place keeps at most {kept} of changes for the copy (max_slot_wal_keep_size)"

@@ -1,9 +1,12 @@
 -- PostgreSQL's logical replication of one cell. `replication.py` runs these, on either of the two databases.
 
 -- name: read_settings
--- Whether the server can be the source, and whether the database is one of Citus.
+-- Whether the server can be the source, whether the database is one of Citus, and who this is. The last: the limits with which the
+-- sessions of this user begin. PostgreSQL's own copy sets none for itself, and would be ended by them.
 select current_setting('wal_level'), current_setting('max_slot_wal_keep_size'),
-       exists (select from pg_extension where extname = 'citus');
+       exists (select from pg_extension where extname = 'citus'), current_user,
+       (select string_agg(name || ' = ' || reset_val || ' ms', ', ' order by name) from pg_settings
+         where name in ('statement_timeout', 'transaction_timeout') and reset_val <> '0');
 
 -- name: list_tables
 -- The tables of the schema that are copied: all that say something about books. Partitions follow their table.
