@@ -262,9 +262,14 @@ def test_doctor_says_of_each_cell_whether_it_is_well(wallet: Wallet) -> None:
         wallet.credit("Near", "USDT", "100")
         wallet.open_merchant("Shop", "--cell", "east")
         assert check(wallet, "east")["text"].startswith("answers; all migrations applied; 1 merchant,")
+        owner = conninfo_to_dict(wallet.url)["user"]
+        cluster.execute(f"alter role {owner} nologin")
+        refused = check(wallet, "west", status=1)
+        assert "refuses the sign-in" in refused["text"]
+        assert "whether that role may log in" in refused["advice"]
         cluster.kill()
         west = check(wallet, "west", status=1)
-        assert west["text"].startswith("away: ")
+        assert west["text"].startswith("away: The database can't be reached: ")
         assert "WALLET_CELL_URLS" in west["advice"]
         assert check(wallet, "east", status=1)["ok"]
 

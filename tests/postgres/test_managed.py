@@ -44,7 +44,7 @@ def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
 
 
 def write_roles(folder: Path) -> list[str]:
-    """The statements that the operators' page writes into `roles.sql`."""
+    """The statements that the operators' page writes into its file of roles."""
     (block,) = [
         one for one in list_blocks(PAGE.read_text(encoding="utf-8")) if "add_role wallet " in one.text
     ]

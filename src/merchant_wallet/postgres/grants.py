@@ -265,7 +265,7 @@ FUNCTIONS: Final[Mapping[LiteralString, tuple[Side, ...]]] = {
 }
 """The functions that run with the owner's rights, and who may call them."""
 
-# Whether a role exists, and whether its own rights would make grants pointless.
+# Whether a role's own rights would make grants pointless, and who gives it the right to create objects.
 _ROLE = """
 select r.rolsuper or r.rolcreaterole or r.rolbypassrls
     or pg_has_role(r.oid, (select relowner from pg_class where oid = 'entry'::regclass), 'member'),
@@ -343,8 +343,8 @@ def _check_role(connection: psycopg.Connection, role: str, schema: str) -> None:
         # Objects that the role creates there could replace PostgreSQL's functions in the owner's own
         # statements.
         raise GrantRefused(
-            f"The database role {role} may create objects in schema {schema}, as everybody may in databases"
-            f" of PostgreSQL 14 and older: `revoke create on schema {schema} from {row[1]}`."
+            f"The database role {role} may create objects in schema {schema}: as the database's owner type"
+            f" `revoke create on schema {schema} from {row[1]}`."
         )
 
 
