@@ -9,12 +9,14 @@ import pytest
 from structlog.testing import capture_logs
 from tests.conftest import SharedPostgres
 from tests.crash.shop import MASTER_KEY, run
+from tests.roles import as_web
 from tests.waits import eventually
 
 from merchant_wallet.base.config import ConfigError
 from merchant_wallet.base.db import connect, connect_sync
 from merchant_wallet.base.settings import Settings
 from merchant_wallet.book.nonce_partitions import list_nonce_days
+from merchant_wallet.postgres import WEB_ROLE
 from merchant_wallet.postgres.migrate import migrate
 from merchant_wallet.postgres.migration_files import MigrationError, read_migrations
 from merchant_wallet.processes import start_checks
@@ -117,6 +119,14 @@ def test_a_wrong_password_is_said_and_tried_again(database_url: str, tmp_path: P
 def test_a_database_without_tables_is_refused(empty_database_url: str, tmp_path: Path) -> None:
     with pytest.raises(MigrationError, match="no tables yet: run `merchant-wallet migrate`"):
         run(_prepare(tmp_path, empty_database_url))
+
+
+def test_a_role_that_was_never_named_is_not_told_to_migrate_again(database_url: str, tmp_path: Path) -> None:
+    with connect_sync(database_url) as owner:
+        owner.execute(f"revoke usage on schema public from public, {WEB_ROLE}".encode())
+        with pytest.raises(MigrationError, match=f"role {WEB_ROLE} may not use the schema public"):
+            run(_prepare(tmp_path, as_web(database_url)))
+        owner.execute(f"grant usage on schema public to public, {WEB_ROLE}".encode())
 
 
 def test_an_older_schema_is_refused_and_migrate_mends_it(database_url: str, tmp_path: Path) -> None:

@@ -140,6 +140,12 @@ async def require_schema(
     """Check that this program can run on the connection's schema. Raises MigrationError with what to do."""
     exists = await (await connection.execute(QUERIES["has_table"].text)).fetchone()
     if exists != (True,):
+        hidden = await connection.execute(QUERIES["find_hidden"].text, {"schema": schema})
+        if row := await hidden.fetchone():
+            raise MigrationError(
+                f"The role {row[0]} may not use the schema {schema}, which has tables: name it in"
+                " `merchant-wallet migrate --web-role ROLE --worker-role ROLE`, typed by their owner."
+            )
         raise MigrationError("The database has no tables yet: run `merchant-wallet migrate`.")
     rows = await (await connection.execute(QUERIES["list_applied"].text)).fetchall()
     applied = {version: Applied(checksum, kind) for version, checksum, kind in rows}

@@ -4,6 +4,11 @@
 -- Whether there is a table of migrations.
 select to_regclass('schema_migration') is not null;
 
+-- name: find_hidden
+-- Who this is, if the schema has tables that this role can't see: without USAGE a schema is left out of the search path.
+select current_user from pg_class
+ where relnamespace = to_regnamespace(quote_ident(%(schema)s::text)) and relname = 'schema_migration';
+
 -- name: may_create
 -- Who this is, whether they may create tables here, and whether there are tables already.
 select current_user, has_schema_privilege(to_regnamespace(quote_ident(%(schema)s::text)), 'create'), to_regclass('schema_migration') is not null;
