@@ -3,6 +3,7 @@
 import asyncio
 from pathlib import Path
 
+import psycopg
 import pytest
 from psycopg import errors
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
@@ -23,6 +24,7 @@ from merchant_wallet.base.db import (
     place,
     run_together,
 )
+from merchant_wallet.base.session_settings import set_all
 from merchant_wallet.base.setting_types import read_database_url
 
 
@@ -344,3 +346,12 @@ def test_a_server_that_takes_no_writes_closes_their_connection(database_url: str
             assert connection.closed
 
     asyncio.run(scenario())
+
+
+def test_nothing_is_set_in_a_session_that_the_server_calls_otherwise(empty_database_url: str) -> None:
+    with psycopg.connect(empty_database_url, autocommit=True) as session:
+        own = session.info.backend_pid
+        assert session.execute(set_all({"bytea_output": "escape"}, own + 1)).fetchone() is None
+        assert session.execute("show bytea_output").fetchone() == ("hex",)
+        assert session.execute(set_all({"bytea_output": "escape"}, own)).fetchone() == ("escape",)
+        assert session.execute("show bytea_output").fetchone() == ("escape",)
