@@ -154,7 +154,9 @@ def judge_session_defaults(defaults: Iterable[tuple[str, str, str]]) -> Finding:
     text = "no default of the database or of a role is replaced"
     if replaced:
         text = f"this program's sessions have values of their own for {', '.join(replaced)}"
-    forbidden = [concern for name, value, concern in found if name == READ_ONLY_DEFAULT and value in TRUE]
+    forbidden = [
+        concern for name, value, concern in found if name == READ_ONLY_DEFAULT and value.lower() in TRUE
+    ]
     hint = (
         f"{READ_ONLY_DEFAULT} is on for {', '.join(forbidden)}, and this is kept: nothing is written in such"
         " sessions. Reset it when it is no longer wanted"
