@@ -47,18 +47,18 @@ def test_books_cross_a_network_only_encrypted_and_to_a_proven_server(
 
 
 @each_row(
-    ("encoding", "unordered", "word"),
+    ("encoding", "is_ordered", "word"),
     [
-        ("UTF8", [], "ok"),
-        ("UTF8", ["deposit.tx_hash"], "hint"),
-        ("LATIN1", [], "wrong"),
-        ("SQL_ASCII", ["deposit.tx_hash"], "wrong"),
+        ("UTF8", True, "ok"),
+        ("UTF8", False, "hint"),
+        ("LATIN1", True, "wrong"),
+        ("SQL_ASCII", False, "wrong"),
     ],
 )
 def test_the_database_stores_every_script_and_finds_a_beginning(
-    encoding: str, unordered: list[str], word: str
+    encoding: str, is_ordered: bool, word: str
 ) -> None:
-    assert judge_texts(encoding, "en_US.UTF-8", unordered).word == word
+    assert judge_texts(encoding, "en_US.UTF-8", is_ordered=is_ordered).word == word
 
 
 @each_row(

@@ -12,7 +12,7 @@ Rules:
 
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -100,19 +100,26 @@ def migrate(
 def _order_by_bytes(connection: psycopg.Connection[Any], progress: Progress) -> None:
     """Let the texts whose beginnings are searched for have the order of bytes, whatever the database's is.
 
-    A table that has rows stays as it is: its indexes would be built under a lock.
+    All of a new schema, or none: a join finds no index of another order. Where there are rows, indexes would
+    be built under a lock.
     """
-    for table, column, kind in connection.execute(QUERIES["list_unordered"].text).fetchall():
-        text = sql.SQL(
-            "do $$ begin lock table {table} in access exclusive mode;"
-            " if not exists (select from {table}) then"
-            ' alter table {table} alter {column} type {kind} collate "C"; end if; end $$'
-        ).format(table=sql.Identifier(table), column=sql.Identifier(column), kind=sql.SQL(kind))
-        found = connection.execute(sql.SQL("select exists (select from {})").format(sql.Identifier(table)))
-        if found.fetchone() == (False,):
-            _run_step(
-                connection, Step(Mode.TRANSACTION, text.as_string(connection)), progress, is_online=True
-            )
+    found = connection.execute(QUERIES["list_unordered"].text).fetchall()
+    if not found or not _are_empty(connection, {table for table, _, _ in found}):
+        return
+    changes = [
+        sql.SQL('alter table {} alter {} type {} collate "C"').format(
+            sql.Identifier(table), sql.Identifier(column), sql.SQL(kind)
+        )
+        for table, column, kind in found
+    ]
+    text = sql.SQL("; ").join(changes).as_string(connection)
+    _run_step(connection, Step(Mode.TRANSACTION, text), progress, is_online=True)
+
+
+def _are_empty(connection: psycopg.Connection[Any], tables: Collection[str]) -> bool:
+    rows = [sql.SQL("exists (select from {})").format(sql.Identifier(table)) for table in sorted(tables)]
+    answer = connection.execute(sql.SQL("select not ({})").format(sql.SQL(" or ").join(rows))).fetchone()
+    return answer == (True,)
 
 
 def _is_allowed(migration: Migration, contract_to: int | None) -> bool:

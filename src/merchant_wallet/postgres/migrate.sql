@@ -63,13 +63,14 @@ select pid, coalesce(nullif(application_name, ''), usename, ''), extract(epoch f
  order by xact_start limit 3;
 
 -- name: list_unordered
--- The texts of this schema whose beginnings are searched for, as far as they have the order of a database that does not compare
--- bytes: table, column and type. The two locales of the provider builtin compare bytes, and so do these of the C library.
+-- The texts of this schema whose beginnings are searched for, and those that are joined with them, as far as they have the order of a
+-- database that does not compare bytes: table, column and type. The locales of the provider builtin compare bytes, and so do these of
+-- the C library.
 select c.relname, a.attname, format_type(a.atttypid, a.atttypmod)
   from pg_attribute a join pg_class c on c.oid = a.attrelid join pg_collation o on o.oid = a.attcollation
- where c.relnamespace = current_schema()::regnamespace and o.collname = 'default'
-   and (c.relname, a.attname) in (('deposit', 'tx_hash'), ('entry', 'mc_order_id'), ('payout_signed', 'tx_hash'),
-                                  ('withdrawal', 'address'), ('withdrawal', 'mc_order_id'))
+ where c.relnamespace = current_schema()::regnamespace and c.relkind in ('r', 'p') and not c.relispartition and not a.attisdropped
+   and o.collname = 'default'
+   and (a.attname ~ '^((.*_)?tx_hash|mc_order_id)$' or (c.relname, a.attname) = ('withdrawal', 'address'))
    and exists (select from pg_database d where d.datname = current_database() and d.datlocprovider <> 'b'
                   and (d.datlocprovider <> 'c' or d.datcollate not in ('C', 'POSIX', 'C.UTF-8', 'C.utf8')))
  order by c.relname, a.attname;
