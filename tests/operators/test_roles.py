@@ -39,6 +39,7 @@ def test_a_merchants_user_acts_in_its_own_book_alone(right: Right) -> None:
         Right.CHANGE_SECRET,
         Right.CHANGE_LOOK,
         Right.RESET_PIN,
+        Right.PLAY_SANDBOX,
     )
     assert may(user, right, SHOP) == own
     assert not may(user, right, OTHER)

@@ -17,7 +17,6 @@ from merchant_wallet.base.connection_limits import COMMANDS, SERVE_CONNECTIONS, 
 from merchant_wallet.base.session_settings import is_replaced
 from merchant_wallet.base.settings import Settings
 from merchant_wallet.base.source_addresses import NOBODY, Network, is_trusted
-from merchant_wallet.base.trusted_proxies import NAME_PROXY, SET_HEADER, UNREADABLE
 from merchant_wallet.base.version import read_version
 from merchant_wallet.cli.findings import Finding, fetch
 
@@ -88,6 +87,9 @@ async def check_disks(settings: Settings) -> Finding:
 
 def judge_sources(sources: Iterable[tuple[str, int, int]], trusted: tuple[Network, ...]) -> Finding:
     """Judge where requests came from. Of each source: how many requests, and of how many merchants."""
+    # `--help` must not load the log.
+    from merchant_wallet.base.trusted_proxies import NAME_PROXY, SET_HEADER, UNREADABLE
+
     seen = [(source, count, merchants) for source, count, merchants in sources]
     total = sum(count for _, count, _ in seen)
     unread = sum(count for source, count, _ in seen if source == NOBODY)

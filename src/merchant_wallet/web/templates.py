@@ -170,9 +170,9 @@ def show_person(context: Context, actor: str) -> str:
 
 
 @pass_context
-def show_cause(context: Context, cause: str) -> str:
-    """A recorded cause in the page's language."""
-    return say_cause(cause, context["_"])
+def show_cause(context: Context, cause: str | None) -> str:
+    """A recorded cause in the page's language. Not everything that waits has one."""
+    return say_cause(cause, context["_"]) if cause else ""
 
 
 def shorten(text: str, head: int = _SHORT_HEAD, tail: int = _SHORT_TAIL) -> Markup:

@@ -32,7 +32,7 @@ MAX_SAID: Final = 300
 IMPOSSIBLE: Final = "object with invalid path"
 UNTRUSTED: Final = "InvalidCertificate"
 NOBODY: Final = "http://127.0.0.1:1"
-AMAZON: Final = "amazonaws.com"
+AMAZON: Final = "s3.amazonaws.com"
 
 
 class S3Store:
