@@ -21,11 +21,13 @@ from tests.journeys.conftest import DAY_MS, Clock, Platform, Shop
 
 from merchant_wallet.audit.records import Author
 from merchant_wallet.book.nonce_partitions import ensure_nonce_partitions
+from merchant_wallet.console import inbox as inbox_page
 from merchant_wallet.console import inbox_cache
 from merchant_wallet.custody.sweeps import store
 from merchant_wallet.custody.sweeps.manual_end import NotEnded, end_sweep
 from merchant_wallet.operators import waits
-from merchant_wallet.reporting import inbox, inbox_lists
+from merchant_wallet.reporting import inbox_lists
+from merchant_wallet.reporting.inbox import Asked
 
 __all__ = ["all_goes_on", "till"]
 
@@ -426,15 +428,21 @@ def test_an_open_page_gets_the_count_as_soon_as_it_changes(till: Till, people: P
 def test_more_than_is_listed_is_counted_as_at_least_so_many(
     till: Till, people: People, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (inbox, inbox_lists):
-        monkeypatch.setattr(module, "MAX_ITEMS", 7)
-    for _ in range(7):
+    monkeypatch.setattr(inbox_page, "MAX_SHOWN", 2)
+    monkeypatch.setattr(inbox_cache, "Asked", partial(Asked, limit=4))
+    for _ in range(4):
         till.order("51")
     ann = people.signed_in("operator")
-    assert count(ann) == "7"
+    page = ann.page(INBOX)
+    assert count(ann) == "4"
+    assert page.count('class="inbox-text"') == 2
+    assert "The 2 that have waited longest, of 4." in read_text(page)
+    assert re.findall(r'segment-count">([0-9+]+)<', page) == ["4", "4"]
     till.order("51")
-    assert count(ann) == "7+"
-    assert "The 7 that have waited longest." in read_text(ann.page(INBOX))
+    page = ann.page(INBOX)
+    assert count(ann) == "4+"
+    assert "The 2 that have waited longest, of 4+." in read_text(page)
+    assert re.findall(r'segment-count">([0-9+]+)<', page) == ["4+", "4+"]
 
 
 def test_a_kind_that_can_not_be_read_is_named_and_hides_no_other(

@@ -23,6 +23,7 @@ from merchant_wallet.notifications.transports import MailTransport, WebhookTrans
 from merchant_wallet.notifications.worker import Notifier, Transport
 from merchant_wallet.operators import records
 from merchant_wallet.operators.roles import Operator
+from merchant_wallet.processes.notifications import MAX_TOLD
 from merchant_wallet.reporting.cells import reach_one
 from merchant_wallet.reporting.inbox import Asked, Inbox, read_inbox
 from merchant_wallet.web.inbox_sources import SOURCES
@@ -125,7 +126,8 @@ class NotifierScene:
 
 async def read(callbacks: CallbackScene, conn: AsyncConnection[Any], merchant_id: int | None) -> Inbox:
     """The inbox, from one database."""
-    return await read_inbox(Asked(conn, reach_one(conn), merchant_id, callbacks.clock(), CODES), SOURCES)
+    asked = Asked(conn, reach_one(conn), merchant_id, callbacks.clock(), CODES, MAX_TOLD)
+    return await read_inbox(asked, SOURCES)
 
 
 def verify(request: Received, secret: str) -> bool:

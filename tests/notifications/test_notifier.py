@@ -78,6 +78,34 @@ def test_a_mail_names_kinds_times_and_links_and_nothing_that_a_mail_server_shoul
     tells(scenario)
 
 
+def test_of_five_hundred_things_all_are_counted_and_the_next_person_is_told_of_all(
+    tells: Run, tmp_path: Path
+) -> None:
+    async def scenario(scene: NotifierScene) -> None:
+        rows, clock = scene.callbacks.rows, scene.callbacks.clock
+        await rows(
+            "insert into failed_sign_in (merchant_id, subject, minute_ms, factor, source, failures, last_ms)"
+            " select 0, 'guess ' || n, %s, 'password', '192.0.2.1', 20, %s from generate_series(1, 500) n",
+            *[clock() // 60_000 * 60_000] * 2,
+        )
+        with open_server(tmp_path) as (mailbox, scene.mail):
+            ann = await scene.operator("ann", "sign-in", role="owner", by=(EMAIL,))
+            zoe = await scene.operator("zoe", "sign-in", role="owner", by=(EMAIL,))
+            await scene.escalate({"sign-in": HOUR_S}, ann, zoe)
+            notifier = scene.notifier()
+            assert await scene.turn(notifier) == 1
+            clock.advance_s(HOUR_S)
+            assert await scene.turn(notifier) == 1
+        assert [mail["To"] for mail in mailbox.mails] == ["ann@example.com", "zoe@example.com"]
+        for mail, text in zip(mailbox.mails, mailbox.texts, strict=True):
+            assert mail["Subject"] == "500 things wait for you: Failed sign-ins"
+            assert "And 480 more." in text
+        told = await rows("select operator_id, count(*) from notification_told group by 1 order by 1")
+        assert told == [(ann.operator_id, 500), (zoe.operator_id, 500)]
+
+    tells(scenario)
+
+
 def test_people_read_in_their_own_language(tells: Run, tmp_path: Path) -> None:
     async def scenario(scene: NotifierScene) -> None:
         with open_server(tmp_path) as (mailbox, scene.mail):

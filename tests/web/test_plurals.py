@@ -45,6 +45,8 @@ SAME = {
     "{count} things wait for you": "of one there is another text",
     "{times} times the usual amount": "it is said from two times on",
     "The {count} that have waited longest.": "it is said of a hundred",
+    "The {count} that have waited longest, of {total}.": "it is said of a hundred",
+    "At most {count} are listed here.": "the limit is a constant",
     "at most {count} characters": "no limit is one",
     "You have asked for {count} tests within the hour. Try again later.": "the limit is six",
     "Counted are the attempts of the newest {count} callbacks.": "the limit is a constant",

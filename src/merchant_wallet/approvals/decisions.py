@@ -26,6 +26,9 @@ FAILED: Final = "failed"
 
 MAX_REASON: Final = 500
 MAX_PAGE: Final = 200
+"""The proposals of a page."""
+MAX_READ: Final = 20_000
+"""The proposals of one read: counts and notifications are about all that wait."""
 MAX_NO: Final = 2**63 - 1
 
 
@@ -146,7 +149,7 @@ def check_decision(proposal: Decidable, state: str, actor: str, eligible_ms: int
 
 
 def check_limit(limit: int) -> int:
-    """A page's length. Raises ValueError."""
-    if not 1 <= limit <= MAX_PAGE:
-        raise ValueError(f"A page has 1 to {MAX_PAGE} proposals.")
+    """How many proposals are read. Raises ValueError."""
+    if not 1 <= limit <= MAX_READ:
+        raise ValueError(f"1 to {MAX_READ} proposals are read at once.")
     return limit

@@ -16,13 +16,16 @@ COLUMNS = terminal.Table("kind", "text", "merchantId", "sinceMs", "mayAct", spar
 
 @app.command()
 def inbox(data: DataOption = None, as_json: JsonOption = False) -> None:
-    """List what waits for a person, the most urgent first: at most a hundred of each kind.
+    """List what waits for a person, the most urgent first: at most a thousand of each kind.
 
     \b
     Example:
       merchant-wallet inbox
     """
-    terminal.print_list(run(data, list_waiting), "items", COLUMNS, as_json, show=_show)
+    found = run(data, list_waiting)
+    terminal.print_list(found, "items", COLUMNS, as_json, show=_show)
+    if found["more"]:
+        terminal.note_more(f"act on what has waited longest ({', '.join(found['more'])})")
 
 
 async def list_waiting(session: Session) -> dict[str, Any]:
@@ -43,7 +46,7 @@ async def list_waiting(session: Session) -> dict[str, Any]:
     finally:
         await pools.close()
     session.away = list(found.away)
-    people = await records.list_operators(session.conn, limit=records.MAX_PAGE)
+    people = await records.list_everybody(session.conn)
     items = []
     for group in found.groups:
         source = BY_KIND[group.kind]

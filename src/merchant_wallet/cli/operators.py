@@ -31,7 +31,6 @@ LIST_COLUMNS = terminal.Table(
 )
 KEPT_ONCE = "Hand the password over now: it is shown this once. The first sign-in sets up the second factor."
 MAX_INPUT_BYTES = 4096
-PAGE = 500
 
 RoleOption = Annotated[
     Literal["owner", "operator", "auditor", "merchant"],
@@ -108,12 +107,7 @@ def list_all(data: DataOption = None, as_json: JsonOption = False) -> None:
     async def act(session: Session) -> dict[str, Any]:
         from merchant_wallet.operators import records
 
-        found: list[Operator] = []
-        while page := await records.list_operators(
-            session.conn, after_name=found[-1].name if found else "", limit=PAGE
-        ):
-            found += page
-        return {"operators": [describe(operator) for operator in found]}
+        return {"operators": [describe(one) for one in await records.list_everybody(session.conn)]}
 
     terminal.print_list(run(data, act), "operators", LIST_COLUMNS, as_json)
 

@@ -3,6 +3,7 @@
 Rules:
 - "For you" is what this user may act on now. "All" has the rest too, with the reason why another must act.
 - A merchant's user sees its own book's items. Of the platform's people it learns no names.
+- A kind shows the `MAX_SHOWN` items that have waited longest. Its count has all of them.
 - The page reads everything anew each time. While it is visible, it requests its list again.
 - Failed sign-ins end by nobody's act, so a person says that they were seen. What the page showed is noted,
   and not what has failed since.
@@ -24,7 +25,7 @@ from merchant_wallet.console.request import POST, Connection, ConsoleRequest, Pa
 from merchant_wallet.operators import records
 from merchant_wallet.operators.roles import Operator, Right
 from merchant_wallet.reporting.inbox import (
-    Inbox,
+    Group,
     Item,
     Source,
     Verdict,
@@ -42,6 +43,8 @@ SEEN: Final = BY_KIND["sign-in"].seen
 MINE: Final = "mine"
 ALL: Final = "all"
 MAX_NAMES: Final = 4
+MAX_SHOWN: Final = 100
+"""The most items of a kind on the page."""
 MINUTE_MS: Final = 60_000
 MAX_DIGITS: Final = 18
 HOUR_MS: Final = 60 * MINUTE_MS
@@ -78,13 +81,19 @@ class ItemLine(msgspec.Struct, frozen=True):
 
 
 class Section(msgspec.Struct, frozen=True):
-    """The shown items of one kind. `has_more`: there are more than are listed."""
+    """The items of one kind. `lines` are those that are shown. `has_more`: at least `count` wait."""
 
     kind: str
     title: str
     tone: str
     lines: tuple[ItemLine, ...]
+    count: int
     has_more: bool
+
+    @property
+    def total(self) -> str:
+        """The count as people see it."""
+        return f"{self.count}+" if self.has_more else str(self.count)
 
 
 async def show_inbox(request: ConsoleRequest, conn: Connection) -> Response:
@@ -105,17 +114,12 @@ async def _read(request: ConsoleRequest, conn: Connection) -> dict[str, Any]:
     for name in inbox.away:
         request.cells.note_away(name)
     people = await list_people(request, conn)
-    sections = [_make_section(request, inbox, kind, people) for kind in [one.kind for one in inbox.groups]]
-    mine = [_keep_mine(section) for section in sections]
-    tab = _read_tab(request, mine)
+    groups = {MINE: [_keep_mine(request, group) for group in inbox.groups], ALL: list(inbox.groups)}
+    tab = _read_tab(request, groups[MINE])
     shown: dict[str, Any] = {
         "tab": tab,
-        "sections": [section for section in (mine if tab == MINE else sections) if section.lines],
-        "counts": {
-            MINE: sum(len(section.lines) for section in mine),
-            ALL: sum(len(section.lines) for section in sections),
-        },
-        "has_more": any(section.has_more for section in (mine if tab == MINE else sections)),
+        "sections": [_make_section(request, group, people) for group in groups[tab] if group.items],
+        "counts": {name: _count(found) for name, found in groups.items()},
         "unread": ", ".join([request.translate(BY_KIND[kind].title) for kind in inbox.unread]),
     }
     seen = [shown, inbox.away, inbox.at_ms // MINUTE_MS]
@@ -123,30 +127,29 @@ async def _read(request: ConsoleRequest, conn: Connection) -> dict[str, Any]:
     return shown | {"version": version, "at_ms": inbox.at_ms, "age": describe_age}
 
 
-def _read_tab(request: ConsoleRequest, mine: Sequence[Section]) -> str:
+def _read_tab(request: ConsoleRequest, mine: Sequence[Group]) -> str:
     """The wanted tab; without a wish "for you", if anything is there."""
     wanted = request.http.query_params.get("show")
     if wanted in (MINE, ALL):
         return str(wanted)
-    return MINE if any(section.lines for section in mine) else ALL
+    return MINE if any(group.items for group in mine) else ALL
 
 
 async def list_people(request: ConsoleRequest, conn: Connection) -> list[Operator]:
     """The people whose names this user may see."""
-    people: list[Operator] = []
-    while True:
-        after = people[-1].name if people else ""
-        page = await records.list_operators(conn, after_name=after, limit=records.MAX_PAGE)
-        people += page
-        if len(page) < records.MAX_PAGE:
-            return [one for one in people if request.merchant_id in (None, one.merchant_id)]
+    people = await records.list_everybody(conn)
+    return [one for one in people if request.merchant_id in (None, one.merchant_id)]
 
 
-def _make_section(request: ConsoleRequest, inbox: Inbox, kind: str, people: Sequence[Operator]) -> Section:
-    source = BY_KIND[kind]
-    group = next(group for group in inbox.groups if group.kind == kind)
-    lines = tuple([_make_line(request, source, item, people) for item in group.items])
-    return Section(kind, source.title, source.tone, lines, group.has_more)
+def _count(groups: Sequence[Group]) -> str:
+    count = sum(len(group.items) for group in groups)
+    return f"{count}+" if any(group.has_more for group in groups) else str(count)
+
+
+def _make_section(request: ConsoleRequest, group: Group, people: Sequence[Operator]) -> Section:
+    source = BY_KIND[group.kind]
+    lines = tuple([_make_line(request, source, item, people) for item in group.items[:MAX_SHOWN]])
+    return Section(group.kind, source.title, source.tone, lines, len(group.items), group.has_more)
 
 
 def _make_line(request: ConsoleRequest, source: Source, item: Item, people: Sequence[Operator]) -> ItemLine:
@@ -170,9 +173,12 @@ def _make_line(request: ConsoleRequest, source: Source, item: Item, people: Sequ
     )
 
 
-def _keep_mine(section: Section) -> Section:
-    lines = tuple([line for line in section.lines if line.is_mine])
-    return msgspec.structs.replace(section, lines=lines, has_more=section.has_more and bool(lines))
+def _keep_mine(request: ConsoleRequest, group: Group) -> Group:
+    source = BY_KIND[group.kind]
+    items = tuple(
+        [one for one in group.items if judge(source, one, request.operator, request.at_ms) is Verdict.MAY]
+    )
+    return Group(group.kind, items, group.has_more and bool(items))
 
 
 def describe_age(at_ms: int, since_ms: int) -> tuple[str, int]:

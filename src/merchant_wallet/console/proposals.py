@@ -71,7 +71,8 @@ async def show_proposals(request: ConsoleRequest, conn: Connection) -> Response:
         active="proposals",
         state=state,
         waiting=waiting,
-        adjustments=len(await adjustments.list_open(conn, now_ms=request.at_ms, limit=decisions.MAX_PAGE)),
+        most=decisions.MAX_PAGE,
+        adjustments=len(await adjustments.list_open(conn, now_ms=request.at_ms, limit=decisions.MAX_READ)),
         decided=decided,
         next=last and str(last.proposal_no),
         names=await read_merchant_names(conn, [*waiting, *decided]),
@@ -159,7 +160,7 @@ async def _show(
     request: ConsoleRequest, conn: Connection, found: ProposedChange, form_state: FormState = EMPTY_FORM
 ) -> Response:
     right = RIGHTS.get(found.kind)
-    people = await records.list_operators(conn, limit=records.MAX_PAGE)
+    people = await records.list_everybody(conn)
     return request.page(
         "console/proposal.html",
         active="proposals",

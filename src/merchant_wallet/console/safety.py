@@ -127,6 +127,7 @@ async def show(request: ConsoleRequest, conn: Connection, form_state: FormState 
         held=held_orders,
         reasons=find_reasons(None, held_orders, blockers, request.at_ms),
         deposits=found.rows,
+        most=ROWS,
         form_state=form_state,
         max_reason=MAX_REASON,
         terminal=TERMINAL,

@@ -158,6 +158,7 @@ class SafetyView(msgspec.Struct, frozen=True):
     acts: tuple[AskedAct, ...]
     sweeps: tuple[SweepShown, ...]
     failed_sweeps: tuple[SweepShown, ...]
+    most_sweeps: int = SHOWN_SWEEPS
 
     @property
     def workers_alive(self) -> int:

@@ -106,6 +106,14 @@ async def list_operators(conn: Connection, *, after_name: str = "", limit: int =
     return await _read(conn, "list_operators", {"after_name": after_name.lower(), "limit": limit})
 
 
+async def list_everybody(conn: Connection) -> list[Operator]:
+    """All operators, sorted by name."""
+    people: list[Operator] = []
+    while page := await list_operators(conn, after_name=people[-1].name if people else "", limit=MAX_PAGE):
+        people += page
+    return people
+
+
 async def show(conn: Connection, name: str) -> Operator:
     """One operator by name. Raises OperatorUnknown."""
     found = await find(conn, name)

@@ -19,6 +19,8 @@ from merchant_wallet.reporting.inbox import Asked, Inbox, read_inbox
 from merchant_wallet.web.cells import CellAway, CellPools
 from merchant_wallet.web.inbox_sources import SOURCES
 
+MAX_TOLD = 10_000
+"""The most items of a kind that people are told of. Newer ones follow when some of these are gone."""
 CELL_CONNECTIONS = 1
 """One to each apart cell: inboxes are read one after the other."""
 
@@ -40,7 +42,7 @@ def make_reader(
         at_ms = clock()
         try:
             async with pools.open(home, SERVICE) as cells:
-                return await read_inbox(Asked(home, cells, merchant_id, at_ms, chains), SOURCES)
+                return await read_inbox(Asked(home, cells, merchant_id, at_ms, chains, MAX_TOLD), SOURCES)
         except CellAway as away:
             return Inbox(at_ms, away=(away.name,), unread=tuple(source.kind for source in SOURCES))
 

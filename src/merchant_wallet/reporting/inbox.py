@@ -1,7 +1,7 @@
 """The inbox: what waits for a person, and exactly who may act on it. Pure, apart from `read_inbox`.
 
 Rules:
-- A source lists its oldest `MAX_ITEMS` items. If there are more, its count says so.
+- A source lists its oldest items, up to the limit of whoever asks. If there are more, its count says so.
 - An item has a key that stays the same while it waits.
 - Whether a person may act follows from roles, four eyes and waiting periods, as where the person acts.
 - With a merchant's id, only that merchant's items are listed, and only of kinds that merchants see.
@@ -26,21 +26,25 @@ from merchant_wallet.reporting.paging import Connection
 
 log = structlog.get_logger("inbox")
 
-MAX_ITEMS: Final = 100
-"""The most items of a source in the inbox."""
+MAX_ITEMS: Final = 1_000
+"""The most items of a source that a page counts. Beyond it a count says "at least"."""
 BAD: Final = "bad"
 WARN: Final = "warn"
 INFO: Final = "info"
 
 
 class Asked(NamedTuple):
-    """What a source reads from, and for whom: one merchant's people, or with None the platform's."""
+    """What a source reads from, and for whom: one merchant's people, or with None the platform's.
+
+    `limit` is the most items of each source.
+    """
 
     home: Connection
     cells: Reach
     merchant_id: int | None
     at_ms: int
     chains: Sequence[str]
+    limit: int = MAX_ITEMS
 
 
 class Item(msgspec.Struct, frozen=True):
@@ -67,7 +71,7 @@ class Item(msgspec.Struct, frozen=True):
 
 
 Read = Callable[[Asked], Awaitable[Sequence[Item]]]
-"""Lists the oldest items, at most `MAX_ITEMS` and one more."""
+"""Lists the oldest items, at most the limit and one more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,7 +245,7 @@ async def read_inbox(asked: Asked, sources: Iterable[Source]) -> Inbox:
             unread.append(source.kind)
         elif found:
             oldest = sorted(found, key=lambda item: (item.since_ms, item.key))
-            groups.append(Group(source.kind, tuple(oldest[:MAX_ITEMS]), len(oldest) > MAX_ITEMS))
+            groups.append(Group(source.kind, tuple(oldest[: asked.limit]), len(oldest) > asked.limit))
     return Inbox(asked.at_ms, tuple(groups), asked.cells.away, tuple(unread), tuple(partial))
 
 

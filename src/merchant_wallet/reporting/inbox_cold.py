@@ -53,7 +53,7 @@ async def list_cold(asked: Asked) -> list[Item]:
 
 async def list_rescues(asked: Asked) -> list[Item]:
     """Rescues that failed, or that have been under way for long."""
-    found = await list_standing(asked.home, asked.at_ms - STANDS_MS)
+    found = await list_standing(asked.home, asked.at_ms - STANDS_MS, limit=asked.limit + 1)
     return [
         Item(
             f"rescue {one.rescue_no}",

@@ -1,7 +1,7 @@
 """What waits in the platform's own tables, as items of the inbox.
 
 Rules:
-- Each function reads at most `MAX_ITEMS` rows and one more, from one index in each cell.
+- Each function reads at most as many rows as are asked for and one more, from one index in each cell.
 - The texts and links are in `web/inbox_sources`. An item has only the values.
 """
 
@@ -18,7 +18,7 @@ from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.custody.sweeps.store import SweepShown, list_failed
 from merchant_wallet.merchants import staff_secrets
 from merchant_wallet.operators.roles import Right
-from merchant_wallet.reporting.inbox import MAX_ITEMS, Asked, Item
+from merchant_wallet.reporting.inbox import Asked, Item
 from merchant_wallet.reporting.lookalikes import NewAddress, find_lookalikes, list_new_addresses
 from merchant_wallet.reporting.paging import Row, fetch
 from merchant_wallet.reporting.payout_blockers import FROZEN, ROLLBACK, STOP, WALLET, list_blockers
@@ -188,8 +188,8 @@ async def list_failed_sweeps(asked: Asked) -> list[Item]:
 async def list_adjustments(asked: Asked) -> list[Item]:
     """Adjustments that wait for a second person, and accepted ones that nobody carried out."""
     home, now_ms = asked.home, asked.at_ms
-    waiting = await proposals.list_open(home, now_ms=now_ms, limit=MAX_ITEMS + 1)
-    unfinished = await proposals.list_unfinished(home, now_ms=now_ms, limit=MAX_ITEMS + 1)
+    waiting = await proposals.list_open(home, now_ms=now_ms, limit=asked.limit + 1)
+    unfinished = await proposals.list_unfinished(home, now_ms=now_ms, limit=asked.limit + 1)
     return [
         Item(
             f"{one.proposal_no}{'-unfinished' if one.is_unfinished else ''}",
@@ -215,7 +215,7 @@ def make_proposals(right_of: Callable[[str], Right | None]) -> Callable[[Asked],
     """A source of proposed changes. A kind that this version does not know can only be refused."""
 
     async def list_proposals(asked: Asked) -> list[Item]:
-        found = await changes.list_open(asked.home, at_ms=asked.at_ms, limit=MAX_ITEMS + 1)
+        found = await changes.list_open(asked.home, at_ms=asked.at_ms, limit=asked.limit + 1)
         ends = await _find_alike(asked, found)
         return [
             Item(
@@ -316,7 +316,7 @@ async def list_failed_sign_ins(asked: Asked) -> list[Item]:
         "merchant_id": asked.merchant_id,
         "since_ms": asked.at_ms - asked.at_ms % DAY_MS - FAILURES_MS,
         "least": LEAST_FAILURES,
-        "limit": MAX_ITEMS + 1,
+        "limit": asked.limit + 1,
     }
     return [
         Item(
@@ -344,7 +344,7 @@ async def list_staff_secrets(asked: Asked) -> list[Item]:
     values = {
         "merchant_id": asked.merchant_id,
         "since_ms": asked.at_ms - STAFF_SECRETS_MS,
-        "limit": MAX_ITEMS + 1,
+        "limit": asked.limit + 1,
     }
     return [
         Item(
@@ -363,7 +363,7 @@ async def list_unreached(asked: Asked) -> list[Item]:
     values = {
         "merchant_id": asked.merchant_id,
         "since_ms": asked.at_ms - DAY_MS,
-        "limit": MAX_ITEMS + 1,
+        "limit": asked.limit + 1,
     }
     return [
         Item(
@@ -378,13 +378,13 @@ async def list_unreached(asked: Asked) -> list[Item]:
 
 
 async def _ask_cells(asked: Asked, name: str) -> list[Row]:
-    values = {"merchant_id": asked.merchant_id, "limit": MAX_ITEMS + 1, "most": MAX_COUNTED}
+    values = {"merchant_id": asked.merchant_id, "limit": asked.limit + 1, "most": MAX_COUNTED}
     found = await asked.cells.ask(lambda cell: fetch(cell, QUERIES[name].text, values), asked.merchant_id)
     return [row for rows in found for row in rows]
 
 
 async def _ask_home(asked: Asked, name: str) -> Sequence[Row]:
-    values = {"merchant_id": asked.merchant_id, "limit": MAX_ITEMS + 1}
+    values = {"merchant_id": asked.merchant_id, "limit": asked.limit + 1}
     return await fetch(asked.home, QUERIES[name].text, values)
 
 
