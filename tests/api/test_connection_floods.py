@@ -13,8 +13,9 @@ from tests.echo_server import HOST, Client, EchoServer, post, run_server, until
 
 from merchant_wallet.api import admission
 from merchant_wallet.api.admission import AdmittedConnection
+from merchant_wallet.base.config import ConfigError
 from merchant_wallet.processes.file_limit import raise_file_limit
-from merchant_wallet.processes.listener import SOURCE_CONNECTIONS
+from merchant_wallet.processes.listener import SOURCE_CONNECTIONS, count_connections
 
 ATTACKER, MERCHANT, OTHER = "127.0.0.3", "127.0.0.2", "127.0.0.4"
 FLOOD = 9000
@@ -160,3 +161,9 @@ def test_the_limit_of_files_is_raised_no_further_than_it_may_be() -> None:
             assert raise_file_limit(hard + 1000) == hard
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_a_process_that_may_open_few_files_is_refused_with_both_numbers() -> None:
+    assert count_connections(512) == 256
+    with pytest.raises(ConfigError, match="may open 256 files at once, and needs 512: raise the hard limit"):
+        count_connections(256)

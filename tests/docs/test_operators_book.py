@@ -67,7 +67,7 @@ def test_services_on_a_postgresql_of_ones_own_from_roles_to_a_merchant_with_mone
     """The database is reached by its socket. Ports are free ones, folders are the test's."""
     web, worker = "/var/lib/merchant-wallet-checkpoints", "/var/lib/merchant-wallet-worker"
     texts: dict[str, Path | str] = {
-        "@db.internal/wallet": f"@/wallet?host={cluster.sockets}",
+        "@db.internal/wallet?": f"@/wallet?host={cluster.sockets}&",
         "-h db.internal": f"-h {cluster.sockets}",
         "/etc/merchant-wallet": folder / "etc",
         web: folder / "checkpoints",

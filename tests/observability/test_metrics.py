@@ -365,6 +365,22 @@ def test_the_worker_sides_page_is_served_on_its_own_port() -> None:
     assert content_type.startswith("text/plain; version=0.0.4")
 
 
+def test_a_second_worker_of_a_machine_shows_its_metrics_on_the_next_port() -> None:
+    async def run() -> tuple[int, int]:
+        servers = [PageServer(make_route(_say, LOOPBACK, ())) for _ in range(3)]
+        try:
+            first = await servers[0].start("127.0.0.1", 0)
+            with pytest.raises(OSError, match="in use"):
+                await servers[1].start("127.0.0.1", first)
+            return first, await servers[2].start("127.0.0.1", first, 10)
+        finally:
+            for server in servers:
+                await server.stop()
+
+    first, second = asyncio.run(run())
+    assert first < second < first + 10
+
+
 def test_the_table_names_each_metric_once_and_says_what_to_do() -> None:
     assert len({line.name for line in METRICS}) == len(METRICS)
     assert len(METRICS) == len(COUNTERS) + len(GAUGES) + len(PROCESS) + 1

@@ -13,6 +13,7 @@ from merchant_wallet.approvals.acts.reports import Report, list_reports
 from merchant_wallet.base import db
 from merchant_wallet.base.config import load_settings
 from merchant_wallet.chains.keys.keystore import SEED, store_key
+from merchant_wallet.notifications.mail import find_server
 from merchant_wallet.processes.nodes import open_chain_readers
 from merchant_wallet.processes.signers import find_keys_folder
 from merchant_wallet.processes.worker_reports import WorkerReporter
@@ -24,9 +25,9 @@ def test_nodes_signer_and_wallets_are_reported_with_what_is_wrong(database_url: 
         async with opened(database_url, environment) as payouts:
             await asyncio.wait_for(payouts.checked.wait(), 60)
             readers = open_chain_readers(settings)
-            reporter = WorkerReporter(
-                partial(db.connect, as_worker(database_url)), payouts, None, readers, clock=lambda: 7_000
-            )
+            connect = partial(db.connect, as_worker(database_url))
+            mail = find_server(settings)
+            reporter = WorkerReporter(connect, payouts, None, readers, mail, clock=lambda: 7_000)
             await reporter.report()
             await reporter.close()
             for reader in readers.values():
@@ -40,6 +41,8 @@ def test_nodes_signer_and_wallets_are_reported_with_what_is_wrong(database_url: 
             "WALLET_DATA": str(tmp_path),
             "WALLET_MASTER_KEY": "11" * 32,
             "WALLET_KEYSTORE_PASSPHRASE": PASSPHRASE,
+            "WALLET_SMTP_HOST": "mail.test",
+            "WALLET_SMTP_FROM": "wallet@example.com",
         }
         first = environment["WALLET_ERC20_RPC"]
         second = first.replace("127.0.0.1", "localhost")
@@ -58,6 +61,7 @@ def test_nodes_signer_and_wallets_are_reported_with_what_is_wrong(database_url: 
     assert {report["chain"] for report in alive} == {"ERC20", "TRC20"}
     assert all(report["head"] >= report["final"] >= 0 for report in alive)
     assert by_thing[reports.SIGNER, "signer"]["answers"] is True
+    assert by_thing[reports.MAIL, "server"] == {"address": "mail.test:587"}
     assert set(by_thing[reports.SIGNER, "signer"]["wallets"]) == {"ERC20", "TRC20"}
     setup = by_thing[reports.CHAIN_SETUP, "all"]
     assert setup["fits"]

@@ -72,7 +72,8 @@ class Settings:
         None,
         read_database_url,
         "a URL that begins with postgresql://",
-        "The PostgreSQL database, 15 or newer. Without it, `up` runs its own in the data folder.",
+        "The PostgreSQL database, 15 or newer. Without it, `up` runs its own in the data folder. On another "
+        "machine add `?sslmode=verify-full&sslrootcert=FILE`.",
         secret=True,
     )
     cell_urls: tuple[tuple[str, str], ...] = _setting(
@@ -464,7 +465,8 @@ class Settings:
         0,
         whole_number(0, 65535),
         "a whole number from 0 to 65535",
-        "The port on which the worker side serves `/metrics`, at WALLET_HOST. 0 switches it off.",
+        "The port on which the worker side serves `/metrics`, at WALLET_HOST. 0 switches it off. Further "
+        "workers of a machine take the next free one of the nine ports after it.",
     )
     traces_url: str | None = _setting(
         None,

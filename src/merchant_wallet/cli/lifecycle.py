@@ -56,7 +56,7 @@ def up(
       merchant-wallet up
       merchant-wallet up --data /srv/wallet --host 0.0.0.0 --port 8080 --processes 2
       merchant-wallet up --data /srv/restored --database-only
-      WALLET_DATABASE_URL=postgresql://wallet@db/wallet merchant-wallet up --no-sandbox
+      WALLET_DATABASE_URL=postgresql://db/w?sslmode=verify-full merchant-wallet up --no-sandbox
     """
     settings = read_settings(data, host=host, port=port, sandbox=sandbox, processes=processes)
     from merchant_wallet.processes.own_postgres import run_database
@@ -76,7 +76,7 @@ def serve(data: DataOption = None, processes: ProcessesOption = None) -> None:
 
     \b
     Examples:
-      WALLET_DATABASE_URL=postgresql://wallet@db/wallet WALLET_SANDBOX=false merchant-wallet serve
+      WALLET_DATABASE_URL=postgresql://db/w?sslmode=verify-full WALLET_SANDBOX=false merchant-wallet serve
       merchant-wallet serve --processes 4
     """
     settings = _find_running(data, "web")
@@ -97,7 +97,7 @@ def serve(data: DataOption = None, processes: ProcessesOption = None) -> None:
 
     \b
     Examples:
-      WALLET_DATABASE_URL=postgresql://wallet@db/wallet WALLET_SANDBOX=false merchant-wallet work
+      WALLET_DATABASE_URL=postgresql://db/w?sslmode=verify-full WALLET_SANDBOX=false merchant-wallet work
       merchant-wallet work --cell east
     """
 )
@@ -112,7 +112,7 @@ def work(
 
     \b
     Example:
-      WALLET_DATABASE_URL=postgresql://wallet@db/wallet WALLET_SANDBOX=false merchant-wallet work
+      WALLET_DATABASE_URL=postgresql://db/w?sslmode=verify-full WALLET_SANDBOX=false merchant-wallet work
     """
     settings = _find_running(data, "worker")
     from merchant_wallet.processes.worker import run_work
@@ -149,7 +149,7 @@ def migrate(
 
     \b
     Examples:
-      WALLET_DATABASE_URL=postgresql://wallet@db/wallet WALLET_SANDBOX=false merchant-wallet migrate
+      WALLET_DATABASE_URL=postgresql://db/w?sslmode=verify-full WALLET_SANDBOX=false merchant-wallet migrate
       merchant-wallet migrate --web-role wallet_web --worker-role wallet_worker
     """
     settings = _find_running(data)

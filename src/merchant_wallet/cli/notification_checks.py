@@ -24,6 +24,7 @@ class ChannelState(NamedTuple):
 
 async def check_notifications(conn: Any, settings: Settings) -> Finding:
     """Whether messages to operators go out."""
+    from merchant_wallet.approvals.acts import reports
     from merchant_wallet.base.clock import now_ms
     from merchant_wallet.notifications import mail, outbox
 
@@ -35,15 +36,29 @@ async def check_notifications(conn: Any, settings: Settings) -> Finding:
             await mail.check(server)
         except mail.MailFailed as failed:
             failure = str(failed)
-    return judge(states, at_ms, has_server=server is not None, failure=failure)
+    workers = [one.report["address"] for one in await reports.list_reports(conn) if one.topic == reports.MAIL]
+    return judge(
+        states, at_ms, has_server=server is not None, failure=failure, of_workers=next(iter(workers), None)
+    )
 
 
-def judge(states: list[ChannelState], at_ms: int, *, has_server: bool, failure: str | None) -> Finding:
-    """The finding. `failure` is why the mail server can't be used. Pure."""
+def judge(
+    states: list[ChannelState],
+    at_ms: int,
+    *,
+    has_server: bool,
+    failure: str | None,
+    of_workers: str | None = None,
+) -> Finding:
+    """The finding. `failure` is why the mail server can't be used. Pure.
+
+    `of_workers` is the mail server that workers report. Their settings may be in their unit, so that this
+    command does not see them.
+    """
     if failure is not None:
         return Finding(NAME, f"the mail server can't be used: {failure}", "correct the WALLET_SMTP_ settings")
     wants_mail = any(state.wanted for state in states if state.channel == "email")
-    if wants_mail and not has_server:
+    if wants_mail and not has_server and of_workers is None:
         text = "people want mail, and no mail server is set"
         return Finding(NAME, text, "set WALLET_SMTP_HOST and WALLET_SMTP_FROM for `serve` and `work`")
     late = [
@@ -59,4 +74,7 @@ def judge(states: list[ChannelState], at_ms: int, *, has_server: bool, failure: 
     if not any(state.wanted for state in states):
         hint = "people choose them on their account's page in the console"
         return Finding(NAME, "nobody is told of what waits", hint=hint)
-    return Finding(NAME, "messages go out" + (", and the mail server answers" if has_server else ""))
+    if has_server:
+        return Finding(NAME, "messages go out, and the mail server answers")
+    by = f", mail by {of_workers}, which the workers use and this command was not told"
+    return Finding(NAME, "messages go out" + ("" if of_workers is None else by))

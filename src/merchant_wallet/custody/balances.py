@@ -17,6 +17,7 @@ import msgspec
 import structlog
 
 from merchant_wallet.base.addresses import format_address
+from merchant_wallet.base.errors import TransientError
 from merchant_wallet.chains.protocol import Block, ChainAway, ChainReader, TokenTransfer
 from merchant_wallet.chains.transport import NodeRefused, ask_together
 from merchant_wallet.custody.comparison import compute_balance_before
@@ -71,7 +72,7 @@ class CustodyReader(msgspec.Struct, frozen=True):
     read_successor: ReadSuccessor = _read_no_successor
 
 
-class BalanceMoved(Exception):
+class BalanceMoved(TransientError):
     """An address moved faster than its balance could be read. The next comparison tries again."""
 
 

@@ -13,6 +13,7 @@ from psycopg import AsyncConnection
 
 from merchant_wallet.base.cells import Databases
 from merchant_wallet.base.db import Queries
+from merchant_wallet.base.errors import TransientError
 from merchant_wallet.custody.records import Balances, begin_snapshot
 
 QUERIES: Final = Queries(Path(__file__).with_name("still_snapshots.sql"))
@@ -24,7 +25,7 @@ MOVING: Final = "a book is closed between two cells: see `merchant-wallet doctor
 Result = TypeVar("Result")
 
 
-class BooksMoved(Exception):
+class BooksMoved(TransientError):
     """A book was between two cells, or has moved, while the snapshots were taken."""
 
 

@@ -5,7 +5,9 @@ requests through a proxy that the settings do not name: the proxy's own address 
 """
 
 import asyncio
+import errno
 from collections.abc import Awaitable, Callable, Sequence
+from typing import Final
 
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from starlette.applications import Starlette
@@ -18,6 +20,8 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from merchant_wallet.base.source_addresses import Network, find_source, read_address
+
+MAX_PORT: Final = 65_535
 
 PATH = "/metrics"
 FORWARDED = ("x-forwarded-for", "forwarded", "x-real-ip", "via")
@@ -65,10 +69,17 @@ class PageServer:
         self._state = ServerState()
         self._server: asyncio.Server | None = None
 
-    async def start(self, host: str, port: int) -> int:
-        """Listen and return the port. Raises OSError."""
-        loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(self._make_protocol, host, port)
+    async def start(self, host: str, port: int, ports: int = 1) -> int:
+        """Listen on the first free one of some ports, from `port` on, and return it. Raises OSError."""
+        loop, last = asyncio.get_running_loop(), min(port + ports - 1, MAX_PORT)
+        for number in range(port, last + 1):
+            try:
+                self._server = await loop.create_server(self._make_protocol, host, number)
+                break
+            except OSError as error:
+                if error.errno != errno.EADDRINUSE or number == last:
+                    raise
+        assert self._server is not None, "there is a first port"
         return int(self._server.sockets[0].getsockname()[1])
 
     def _make_protocol(self) -> asyncio.Protocol:

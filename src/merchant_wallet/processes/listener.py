@@ -24,6 +24,7 @@ from merchant_wallet.api.admission import Admission
 from merchant_wallet.api.connection import ListenerState
 from merchant_wallet.api.dependencies import Dependencies
 from merchant_wallet.api.endpoint import Endpoint
+from merchant_wallet.base.config import ConfigError
 from merchant_wallet.base.siblings import Siblings
 from merchant_wallet.processes.listening_socket import drop_new_connections, let_packets_in
 from merchant_wallet.web.connection import PageConnection
@@ -35,11 +36,24 @@ MAX_CONNECTIONS: Final = 8192
 SOURCE_CONNECTIONS: Final = 1024
 RESERVED_FILES: Final = 256
 """So many files are reserved for database, logs and static files; the rest is for clients."""
+LEAST_CONNECTIONS: Final = 256
+"""A web process that may take fewer does not start: its callers would wait for each other."""
 TICK_S: Final = 1.0
 KEEP_ALIVE_S: Final = 75
 STOP_TIMEOUT_S: Final = 5.0
 ACCEPT_REST_S: Final = 0.3
 """How long handshakes that have begun may take before the socket is closed."""
+
+
+def count_connections(files: int) -> int:
+    """The most connections of a process that may open so many files. Raises ConfigError for too few. Pure."""
+    least = LEAST_CONNECTIONS + RESERVED_FILES
+    if files < least:
+        raise ConfigError(
+            f"This process may open {files} files at once, and needs {least}: raise the hard limit"
+            " (`ulimit -Hn`, LimitNOFILE= of a systemd unit)."
+        )
+    return files - RESERVED_FILES
 
 
 class Listener:

@@ -29,7 +29,13 @@ from merchant_wallet.processes.app import Web, open_web
 from merchant_wallet.processes.base import Base
 from merchant_wallet.processes.file_limit import raise_file_limit
 from merchant_wallet.processes.instances import Presence
-from merchant_wallet.processes.listener import MAX_CONNECTIONS, RESERVED_FILES, SOURCE_CONNECTIONS, Listener
+from merchant_wallet.processes.listener import (
+    MAX_CONNECTIONS,
+    RESERVED_FILES,
+    SOURCE_CONNECTIONS,
+    Listener,
+    count_connections,
+)
 from merchant_wallet.processes.listening_socket import bind, resolve_host, take_systemd_socket, url_of
 from merchant_wallet.processes.start_checks import name_service_links, prepare
 from merchant_wallet.processes.web_group import run_group
@@ -57,6 +63,7 @@ def run_serve(settings: Settings, on_ready: Callable[[str], None], parent_fd: in
     logs.set_up(settings.log_level, settings.log_format)
     if os.environ.get(CHECK):
         return 0
+    claim_files()
     member = take_membership()
     if member is None:
         name_service_links(os.environ)
@@ -169,11 +176,8 @@ async def serve_web(
     source_connections: int = SOURCE_CONNECTIONS,
     siblings: Siblings | None = None,
 ) -> None:
-    """Serve the web side while `run` runs."""
-    files = raise_file_limit(MAX_CONNECTIONS + RESERVED_FILES)
-    most = max(1, files - RESERVED_FILES)
-    if most < MAX_CONNECTIONS:
-        log.warning("few files may be open at once, so few connections are taken", connections=most)
+    """Serve the web side while `run` runs. Raises ConfigError."""
+    most = claim_files()
     listener = Listener(web.endpoints, web.dependencies, web.application, most, source_connections, siblings)
     await listener.start(listening)
     try:
@@ -181,6 +185,17 @@ async def serve_web(
         await run(listener)
     finally:
         await listener.stop()
+
+
+def claim_files() -> int:
+    """Raise the limit of open files as far as connections need. Returns the most connections.
+
+    Raises ConfigError if the limit stays too low.
+    """
+    most = count_connections(raise_file_limit(MAX_CONNECTIONS + RESERVED_FILES))
+    if most < MAX_CONNECTIONS:
+        log.warning("few files may be open at once, so few connections are taken", connections=most)
+    return most
 
 
 async def _keep_nonce_days(base: Base, clock: Callable[[], int]) -> None:

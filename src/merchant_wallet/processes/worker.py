@@ -51,6 +51,7 @@ from merchant_wallet.deposits.watcher import Watcher
 from merchant_wallet.merchants.cells.book_takeover import BookTakeover
 from merchant_wallet.merchants.cells.places import find_evidence
 from merchant_wallet.merchants.cells.takeover import MoveTakeover
+from merchant_wallet.notifications.mail import find_server
 from merchant_wallet.observability import logs
 from merchant_wallet.observability.metrics import Metrics
 from merchant_wallet.observability.metrics_page import PageServer, make_route
@@ -94,6 +95,8 @@ log = structlog.get_logger("worker")
 
 WRITER_CONNECTIONS = 4
 SANDBOX_WATCH_S = 0.25
+METRICS_PORTS = 10
+"""So many workers of one machine show metrics with the same WALLET_METRICS_PORT."""
 
 
 def run_work(
@@ -168,7 +171,8 @@ async def work(
             readers = await _open_readers(base.settings, stack)
             workers += [checkpoints.run, *_open_home(base, writer, compared, payouts, readers)]
             workers += _open_default_cell(shared, compared, chain_line, stack, readers)
-            workers += [WorkerReporter(connect, payouts, checkpoint_task, readers).run]
+            mail_server = find_server(base.settings)
+            workers += [WorkerReporter(connect, payouts, checkpoint_task, readers, mail_server).run]
             workers.append(open_notifier(base, shared.callbacks, stack).run)
         clock = ComparedClock(now_ms)
         workers += [CellSupervisor(shared, only).run, Presence(connect, Side.WORKER, clock).run]
@@ -268,13 +272,14 @@ def _open_apart(base: Base, stack: AsyncExitStack) -> CellConnections:
 
 
 async def _serve_metrics(settings: Settings, metrics: Metrics, stack: AsyncExitStack) -> None:
-    """Serve the worker side's metrics. If the port is taken, the workers run without them."""
+    """Serve the worker side's metrics. If no port is free, the workers run without them."""
     if not settings.metrics_port:
         return
     page = PageServer(make_route(metrics.render, settings.metrics_networks, settings.trusted_proxies))
     stack.push_async_callback(page.stop)
     try:
-        await page.start(settings.host, settings.metrics_port)
+        port = await page.start(settings.host, settings.metrics_port, METRICS_PORTS)
+        log.info("metrics are served", port=port)
     except OSError as error:
         log.error("metrics can't be served", port=settings.metrics_port, reason=str(error))
 

@@ -1,7 +1,8 @@
 """Worker that writes down what only the worker side sees, for the console's page Safety.
 
 Rules:
-- It reports nodes, signer, hot wallets, whether chains fit the settings, and checkpoints. See `acts.reports`.
+- It reports nodes, signer, hot wallets, whether chains fit the settings, checkpoints, and its mail server.
+  See `acts.reports`.
 - It has a connection of its own, asks a few cheap questions, and changes nothing. A node that is away is a
   report, too.
 - Each topic is reported by itself, so one that fails hides no other.
@@ -24,6 +25,7 @@ from merchant_wallet.chains.node_status import NodeStatus
 from merchant_wallet.chains.protocol import ChainAway, ChainDisagrees
 from merchant_wallet.chains.signer import SignerAway
 from merchant_wallet.chains.transport import NodeFailed, NodeRefused
+from merchant_wallet.notifications.mail import MailServer
 from merchant_wallet.processes.nodes import ChainReaders
 from merchant_wallet.processes.payout_workers import PayoutWorkers
 from merchant_wallet.withdrawals.hot_wallet_store import list_wallets
@@ -47,6 +49,7 @@ class WorkerReporter:
         payouts: PayoutWorkers,
         checkpoints: CheckpointTask | None,
         readers: ChainReaders,
+        mail_server: MailServer | None = None,
         clock: Callable[[], int] = now_ms,
     ) -> None:
         self._connection = WorkerConnection(connect)
@@ -54,6 +57,7 @@ class WorkerReporter:
         self._checkpoints = checkpoints
         self._clock = clock
         self._readers = readers
+        self._mail_server = mail_server
         self._name = f"{socket.gethostname()} {os.getpid()}"
         self._topics: Mapping[str, Callable[[], Awaitable[Reports]]] = {
             reports.NODE: self._look_at_nodes,
@@ -61,6 +65,7 @@ class WorkerReporter:
             reports.HOT_WALLET: self._look_at_wallets,
             reports.CHAIN_SETUP: self._look_at_setup,
             reports.CHECKPOINTS: self._look_at_checkpoints,
+            reports.MAIL: self._look_at_mail,
         }
 
     async def run(self, stop: asyncio.Event, *, interval_s: float = INTERVAL_S) -> None:
@@ -132,6 +137,10 @@ class WorkerReporter:
         if self._checkpoints is None:
             return {}
         return {"all": {"writtenMs": self._checkpoints.written_ms, "evidence": self._checkpoints.found_count}}
+
+    async def _look_at_mail(self) -> Reports:
+        server = self._mail_server
+        return {} if server is None else {"server": {"address": f"{server.host}:{server.port}"}}
 
 
 def describe_node(chain: str, status: NodeStatus) -> Mapping[str, Any]:

@@ -1,4 +1,4 @@
-"""What workers report of things that only they can see: nodes, the signer, hot wallets, checkpoints.
+"""What workers report of things that only they can see: nodes, the signer, hot wallets, checkpoints, mail.
 
 Rules:
 - A thing has one report, the newest. A page shows it with its age.
@@ -23,6 +23,7 @@ SIGNER: Final = "signer"
 HOT_WALLET: Final = "hot wallet"
 CHAIN_SETUP: Final = "chain set-up"
 CHECKPOINTS: Final = "checkpoints"
+MAIL: Final = "mail"
 
 
 class Report(msgspec.Struct, frozen=True):
