@@ -19,6 +19,9 @@ from merchant_wallet.base.workers import (
 from merchant_wallet.chains.protocol import ChainAway, ChainDisagrees
 from merchant_wallet.chains.signer import SignerAway
 from merchant_wallet.chains.transport import NodeFailed, NodeRefused
+from merchant_wallet.custody.balances import BalanceMoved
+from merchant_wallet.custody.still_snapshots import BooksMoved
+from merchant_wallet.processes.cell_connections import CellAway
 
 
 def test_a_turn_is_done_again_when_the_worker_is_woken() -> None:
@@ -70,6 +73,9 @@ PASSING: list[tuple[Exception, str]] = [
     (SignerAway("no answer in 5 s"), "no answer in 5 s"),
     (TimeoutError("ERC20: no answer within 30 s"), "ERC20: no answer within 30 s"),
     (TimeoutError(), "timeout"),
+    (BalanceMoved("the balance of 0x1 was read twice"), "the balance of 0x1 was read twice"),
+    (BooksMoved("a book moves"), "a book moves"),
+    (CellAway("cell west is away"), "cell west is away"),
 ]
 
 

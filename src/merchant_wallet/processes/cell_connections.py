@@ -19,7 +19,7 @@ CONNECT_S: Final = 5.0
 log = structlog.get_logger(__name__)
 
 
-class CellAway(Exception):
+class CellAway(TransientError):
     """A cell does not answer. The text is a sentence without its full stop."""
 
 
