@@ -1,18 +1,36 @@
 """The alert rules of docs/alerts.yml and their runbook, both from the table of metrics. Pure."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from merchant_wallet.observability.metric_rows import NOW, Alert, Metric
+from merchant_wallet.observability.metric_rows import INSTALLATION, NOW, Alert, Metric, divide
 from merchant_wallet.observability.metric_table import METRICS, SHOWN_ONCE, list_samples
 
 RULES: Final = Path(__file__).parent.parent.parent / "docs" / "alerts.yml"
-RUNBOOK: Final = "docs/operating.md"
+_VALUES: Final = {
+    "count": '{{ printf "%.0f" $value }}',
+    "coins": '{{ printf "%.2f" $value }}',
+    "share": "{{ $value | humanizePercentage }}",
+    "duration": "{{ $value | humanizeDuration }}",
+}
+"""How the value of an expression is written, by the word in braces. Any other word is a label."""
+_WHERE: Final = "".join(
+    f"{{{{ with $labels.{label} }}}} · {{{{ . }}}}{{{{ end }}}}"
+    for label in (*INSTALLATION, "instance", "process")
+)
+_RUNBOOK: Final = (
+    '{{ with printf "last_over_time(wallet_runbook_info{job=%q,installation=%q}[1d])"'
+    ' $labels.job $labels.installation | query }}{{ . | first | label "url" }}'
+    "{{ else }}docs/operating.md{{ end }}"
+)
+"""The page of the runbook is a setting of the service. Prometheus knows it for as long as this range."""
 _HEAD: Final = """\
 # Alert rules for Prometheus, made by `make docs` from the table of metrics. Do not edit them: load them as
 # they are, and silence or route by `alertname` and `severity`. `page` wakes a person, `ticket` waits for
-# working hours. The runbook of each alert is a heading of docs/operating.md.
+# working hours. The runbook of each alert is a heading of docs/operating.md; WALLET_RUNBOOK_URL says where
+# people find it. Installations are told apart by `job`, and by the label `installation` if targets have it.
 groups:
 """
 _GROUPS: Final = (("merchant-wallet processes", False), ("merchant-wallet platform", True))
@@ -30,7 +48,8 @@ def show_runbook() -> str:
     """What to do, with a heading for each alert."""
     return "\n\n".join(
         f"#### {alert.name}\n\n{_show_metric(metric)}: {_show_condition(alert)}. "
-        f"{'It pages' if alert.severity == 'page' else 'A ticket'}.\n\n{metric.remedy}"
+        f"{'It pages' if alert.severity == 'page' else 'A ticket'}. {alert.means}\n\n"
+        f"{alert.first} {metric.remedy}".replace("\n\n ", "\n\n")
         for once in (False, True)
         for metric, alert in _list_alerts(once=once)
     )
@@ -65,22 +84,31 @@ def _show_condition(alert: Alert) -> str:
     return alert.when if alert.lasts == NOW or "minutes" in alert.when else f"{alert.when}, for {alert.lasts}"
 
 
+def fill(says: str) -> str:
+    """A sentence with what Prometheus writes in place of the words in braces."""
+    return re.sub(r"\{(\w+)\}", lambda found: _VALUES.get(found[1], f"{{{{ $labels.{found[1]} }}}}"), says)
+
+
+def describe(metric: Metric, alert: Alert) -> str:
+    """What an alert means for merchants, and the first step."""
+    return f"{alert.means} First step: {alert.first or metric.remedy}".replace("`", "")
+
+
 def _quote(text: str) -> str:
     """A text as YAML writes it between single quotes."""
     return f"'{text.replace(chr(39), 2 * chr(39))}'"
 
 
 def _write_rule(metric: Metric, alert: Alert) -> str:
-    summary = f"{metric.name}: {alert.when}".replace("`", "")
     lines = (
         f"      - alert: {alert.name}",
-        f"        expr: {_quote(alert.expression)}",
+        f"        expr: {_quote(divide(alert.expression))}",
         *([] if alert.lasts == NOW else [f"        for: {alert.lasts}"]),
         "        labels:",
         f"          severity: {alert.severity}",
         "        annotations:",
-        f"          summary: {_quote(summary)}",
-        f"          description: {_quote(metric.text.replace('`', ''))}",
-        f"          runbook_url: {RUNBOOK}#{alert.name.lower()}",
+        f"          summary: {_quote(fill(alert.says) + _WHERE)}",
+        f"          description: {_quote(describe(metric, alert))}",
+        f"          runbook_url: {_quote(f'{_RUNBOOK}#{alert.name.lower()}')}",
     )
     return "\n".join(lines) + "\n"

@@ -34,6 +34,7 @@ _OWN: Final = {
     "host": _W | _K,
     "port": _W,
     "public_url": _W | _K,
+    "runbook_url": _W | _K,
     "security_contact": _W,
     "sandbox": _W | _K | _S,
     "timestamp_tolerance_s": _W | _K,

@@ -39,6 +39,7 @@ from merchant_wallet.base.setting_types import (
     read_path,
     read_share,
     read_text,
+    read_url,
     show_chains,
     show_networks,
     show_plain,
@@ -114,6 +115,13 @@ class Settings:
         "an http:// or https:// URL without path and query",
         "The URL of the pages, at the root of a host; https:// outside the sandbox. Without it, WALLET_HOST "
         "and WALLET_PORT.",
+    )
+    runbook_url: str | None = _setting(
+        None,
+        read_url,
+        "an http:// or https:// URL without query",
+        "The page with the runbook that alerts link to. Without it, that of the documentation site, at "
+        "WALLET_PUBLIC_URL. Name a page that is there while the service is not.",
     )
     security_contact: str | None = _setting(
         None,
@@ -577,6 +585,16 @@ class Settings:
     def shown_chains(self) -> tuple[str, ...]:
         """The chains that are shown: the default ones, in use or not, and the others if in use."""
         return tuple(code for code in CODES if code in DEFAULT_CODES or code in self.open_chains)
+
+    @property
+    def pages_url(self) -> str:
+        """The URL of the pages, as a process knows it from the settings."""
+        return self.public_url or f"http://{self.host}:{self.port}"
+
+    @property
+    def runbook_page(self) -> str:
+        """The page with the runbook."""
+        return self.runbook_url or f"{self.pages_url}/docs/operating/trouble/"
 
     @property
     def mode(self) -> str:

@@ -21,7 +21,17 @@ BACKUPS: Final = (
         "wallet_backup_running",
         (),
         "1 while a process stores the WAL of the own PostgreSQL, else 0. Only with WALLET_BACKUP_URL",
-        (Alert("WalletBackupStopped", "0", "max(wallet_backup_running) < 1", "page", "5m"),),
+        (
+            Alert(
+                "WalletBackupStopped",
+                "0",
+                "max(wallet_backup_running) < 1",
+                "page",
+                "5m",
+                says="The database's WAL is not being stored",
+                means="Merchants notice nothing. A lost disk would lose all that was committed since.",
+            ),
+        ),
         "The log of `up` has `WAL is not being stored` with the reason. Until then, a lost disk loses it. "
         "After 16 GB PostgreSQL keeps no more of it, and a new `backup create` is needed.",
     ),
@@ -29,7 +39,17 @@ BACKUPS: Final = (
         "wallet_backup_behind_seconds",
         (),
         "Age of the newest commit that may not be stored yet: what a lost disk would lose now",
-        (Alert("WalletBackupBehind", "above 60", "max(wallet_backup_behind_seconds) > 60", "page", "5m"),),
+        (
+            Alert(
+                "WalletBackupBehind",
+                "above 60",
+                "max(wallet_backup_behind_seconds) > 60",
+                "page",
+                "5m",
+                says="The stored back-up is {duration} behind",
+                means="Merchants notice nothing. A lost disk would lose this much.",
+            ),
+        ),
         "The log of `up` has `WAL is not being stored` if the store does not answer. Otherwise the store is "
         "slower than the WAL that is written.",
     ),

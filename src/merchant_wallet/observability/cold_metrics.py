@@ -42,12 +42,17 @@ COLD: Final = (
                 "`above` longer than 3600, and no transfer is under way",
                 f'{_OUTSIDE}{{limit="above"}}) > 3600 {_NONE_UNDER_WAY}',
                 "ticket",
+                says="{chain}: the hot wallet has been above its limit for {duration}",
+                means="Payouts go on. More of the merchants' money than you allow is in a wallet that is "
+                "online.",
             ),
             Alert(
                 "WalletHotWalletBelowLimit",
                 "`below` longer than 900, and no transfer is under way",
                 f'{_OUTSIDE}{{limit="below"}}) > 900 {_NONE_UNDER_WAY}',
                 "ticket",
+                says="{chain}: the hot wallet has been below its refill line for {duration}",
+                means="Payouts go on as long as the funds last.",
             ),
         ),
         "`cold show` says how much should move. Propose it on the page Cold money or with `cold move`; "
@@ -69,12 +74,17 @@ COLD: Final = (
                 "`signature` or `obstacle` above 1800",
                 f'{_OLDEST}{{state=~"signature|obstacle"}}) > 1800',
                 "ticket",
+                says="{chain}: a cold transfer has waited {duration}",
+                means="Payouts go on, unless the hot wallet runs out of funds or its next nonce is held up.",
             ),
             Alert(
                 "WalletColdTransferSlow",
                 "`moving` above 7200",
                 f'{_OLDEST}{{state="moving"}}) > 7200',
                 "ticket",
+                says="{chain}: a cold transfer has been under way for {duration}",
+                means="Payouts go on, unless the hot wallet runs out of funds.",
+                first="Is a `work` running, and does the node answer? `cold list` says what it waits for.",
             ),
         ),
         "`cold list` says what it waits for. `signature`: sign it, or give it up with `cold drop`; a "

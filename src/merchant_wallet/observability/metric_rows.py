@@ -4,25 +4,40 @@ Rules:
 - A metric's "wrong when" is the text of its alerts. So the documents, the alert rules and the runbook can't
   differ.
 - `page` wakes a person: money or requests stand still. `ticket` waits for working hours.
-- An expression of an alert names only metrics of the table. It adds up or takes the highest over processes,
-  so it is the same for any number of them.
+- An expression of an alert names only metrics of the table. What it adds up or compares, it adds up and
+  compares within one installation: `divide` says so in each aggregation and match. A rule about one process
+  keeps its labels.
+- Each alert says what is so, with labels, value and unit; what that means for merchants; and the first step.
 """
 
+import re
 from typing import Final, Literal, NamedTuple
 
 Severity = Literal["page", "ticket"]
 
 NOW: Final = "0m"
+INSTALLATION: Final = ("job", "installation")
+"""The labels of targets that tell installations apart. The second one is optional."""
+_AGGREGATION: Final = re.compile(r"\b(max|min|sum|count)(?: by \(([\w, ]*)\))? ?\(")
+_MATCH: Final = re.compile(r"\bon \(([\w, ]*)\)")
 
 
 class Alert(NamedTuple):
-    """One alert rule. `when` is read after the metric's name. `lasts`: how long it holds before it fires."""
+    """One alert rule. `when` is read after the metric's name. `lasts`: how long it holds before it fires.
+
+    `says` is the sentence for the person who is woken. In braces it has labels and the value: `{count}`,
+    `{coins}`, `{share}` or `{duration}`. `means` is what it means for merchants. `first` is the first step;
+    empty if it is the metric's remedy.
+    """
 
     name: str
     when: str
     expression: str
     severity: Severity
     lasts: str = NOW
+    says: str = ""
+    means: str = ""
+    first: str = ""
 
 
 class Metric(NamedTuple):
@@ -38,3 +53,13 @@ class Metric(NamedTuple):
     def wrong(self) -> str:
         """When to worry, in words."""
         return ", ".join(alert.when for alert in self.alerts)
+
+
+def divide(expression: str) -> str:
+    """The expression for each installation by itself."""
+
+    def list_labels(own: str | None) -> str:
+        return ", ".join(dict.fromkeys([*INSTALLATION, *re.findall(r"\w+", own or "")]))
+
+    divided = _AGGREGATION.sub(lambda found: f"{found[1]} by ({list_labels(found[2])}) (", expression)
+    return _MATCH.sub(lambda found: f"on ({list_labels(found[1])})", divided)

@@ -8,18 +8,20 @@ Rules:
 
 from typing import Final
 
-from merchant_wallet.observability import process_metrics
+from merchant_wallet.observability import machine_metrics, process_metrics
 from merchant_wallet.observability.backup_metrics import BACKUPS
 from merchant_wallet.observability.cold_metrics import COLD
 from merchant_wallet.observability.metric_rows import Metric
-from merchant_wallet.observability.platform_metrics import MONEY, PLATFORM
+from merchant_wallet.observability.money_metrics import MONEY
+from merchant_wallet.observability.platform_metrics import PLATFORM
 from merchant_wallet.observability.screening_metrics import SCREENING
+from merchant_wallet.observability.server_metrics import SERVER
 
 COUNTERS: Final = process_metrics.COUNTERS
 HISTOGRAM: Final = process_metrics.HISTOGRAM
-PROCESS: Final = process_metrics.PROCESS
-_OF_PLATFORM: Final = (*MONEY, *COLD, *SCREENING, *PLATFORM, *BACKUPS)
-GAUGES: Final = (*process_metrics.GAUGES, *_OF_PLATFORM)
+PROCESS: Final = machine_metrics.PROCESS
+_OF_PLATFORM: Final = (*MONEY, *COLD, *SCREENING, *PLATFORM, *BACKUPS, *SERVER)
+GAUGES: Final = (*process_metrics.GAUGES, *machine_metrics.DISKS, *_OF_PLATFORM)
 """Gauges that this program computes: the value at the time of the request."""
 
 METRICS: Final = (*COUNTERS, HISTOGRAM, *GAUGES, *PROCESS)

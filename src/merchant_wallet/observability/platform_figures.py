@@ -22,6 +22,7 @@ from merchant_wallet.observability.backup_metrics import read_backup
 from merchant_wallet.observability.cell_figures import MAX_COUNTED, Sample, age, make_coins
 from merchant_wallet.observability.cold_metrics import read_cold
 from merchant_wallet.observability.screening_metrics import read_screening
+from merchant_wallet.observability.server_metrics import read_server
 
 QUERIES: Final = Queries(Path(__file__).with_name("metrics.sql"))
 _TEXTS: Final = {name: query.text.encode() for name, query in QUERIES.items()}
@@ -128,6 +129,7 @@ READERS: Final[tuple[ReadSamples, ...]] = (
     read_backup,
     read_cold,
     read_screening,
+    read_server,
 )
 """The queries, given the present time."""
 

@@ -5,7 +5,9 @@ by `prometheus_client`, as in any other Python program; on other systems than Li
 """
 
 import platform
+import shutil
 from collections.abc import Iterator
+from contextlib import suppress
 from importlib import metadata
 
 from prometheus_client import ProcessCollector
@@ -19,10 +21,17 @@ DISTRIBUTION = "merchant-wallet"
 
 
 def list_settings(settings: Settings, process: str) -> Iterator[Sample]:
-    """The build, the mode, and the settings that alerts compare with."""
+    """The build, the mode, the runbook, the disks, and the settings that alerts compare with."""
     build = (process, metadata.version(DISTRIBUTION), platform.python_version(), settings.mode)
     yield "wallet_build_info", build, 1
     yield "wallet_sandbox", (process,), int(settings.sandbox)
+    yield "wallet_runbook_info", (process, settings.runbook_page), 1
+    for name, folder in (("data", settings.data), ("checkpoints", settings.checkpoint_folder)):
+        # One that is made later is shown then.
+        with suppress(FileNotFoundError):
+            usage = shutil.disk_usage(folder)
+            yield "wallet_disk_free_bytes", (process, name), usage.free
+            yield "wallet_disk_size_bytes", (process, name), usage.total
     for name, value in (
         ("WALLET_QUEUE_LIMIT", settings.queue_limit),
         ("WALLET_APPROVAL_DEADLINE_S", settings.approval_deadline_s),

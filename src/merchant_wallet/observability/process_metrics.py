@@ -10,7 +10,7 @@ from typing import Final
 
 from merchant_wallet.observability.metric_rows import Alert, Metric
 
-_AHEAD: Final = "max(abs(wallet_clock_ahead_seconds))"
+_AHEAD: Final = "abs(wallet_clock_ahead_seconds)"
 _ALL: Final = "sum(rate(wallet_requests_total[5m]))"
 
 
@@ -18,6 +18,10 @@ def _share(code: int) -> str:
     return f'sum(rate(wallet_requests_total{{code="{code}"}}[5m])) / ({_ALL} > 0)'
 
 
+_NOT_SCRAPED: Final = (
+    "(count(last_over_time(wallet_build_info[1d])) unless count(wallet_build_info))"
+    " or absent(last_over_time(wallet_build_info[1d]))"
+)
 _REFUSED: Final = (
     'sum by (code) (rate(wallet_requests_total{code=~"4....",code!~"42900|40102"}[5m]))'
     f" / on () group_left () ({_ALL} > 0) > 0.3"
@@ -29,10 +33,39 @@ COUNTERS: Final = (
         ("operation", "code"),
         "Requests answered, by operation and code",
         (
-            Alert("WalletRequestsFail", "more than 1 % are 50000", f"{_share(50000)} > 0.01", "page", "5m"),
-            Alert("WalletUnavailable", "more than 1 % are 50300", f"{_share(50300)} > 0.01", "page", "2m"),
             Alert(
-                "WalletRequestsLimited", "more than 10 % are 42900", f"{_share(42900)} > 0.1", "ticket", "15m"
+                "WalletRequestsFail",
+                "more than 1 % are 50000",
+                f"{_share(50000)} > 0.01",
+                "page",
+                "5m",
+                says="{share} of requests are answered 50000",
+                means="Merchants' calls fail by a fault of the service. They repeat them; nothing moves "
+                "twice.",
+                first="Search the log for `request failed` or `command failed`: it has the cause and the "
+                "request's id.",
+            ),
+            Alert(
+                "WalletUnavailable",
+                "more than 1 % are 50300",
+                f"{_share(50300)} > 0.01",
+                "page",
+                "2m",
+                says="{share} of requests are answered 50300",
+                means="Merchants' calls are not served and must be repeated later. No money is lost.",
+                first="Look at `wallet_database_up` and `wallet_commands_waiting`: the database is away "
+                "or slow, or `serve` is stopping.",
+            ),
+            Alert(
+                "WalletRequestsLimited",
+                "more than 10 % are 42900",
+                f"{_share(42900)} > 0.1",
+                "ticket",
+                "15m",
+                says="{share} of requests are answered 42900",
+                means="A merchant sends more than it may, and its further calls wait. Others are served.",
+                first="Find the merchant on the page of its requests; raise its `rate-limit`, or tell it "
+                "to slow down.",
             ),
             Alert(
                 "WalletTimestampsRefused",
@@ -40,9 +73,21 @@ COUNTERS: Final = (
                 f"{_share(40102)} > 0.02",
                 "ticket",
                 "5m",
+                says="{share} of requests are answered 40102",
+                means="Calls are refused because a clock is wrong: the merchant's, or ours.",
+                first="Compare `wallet_clock_ahead_seconds`. If ours are right, tell the merchant to set "
+                "its clock.",
             ),
             Alert(
-                "WalletRequestsRefused", "more than 30 % have one code of 4xxxx", _REFUSED, "ticket", "15m"
+                "WalletRequestsRefused",
+                "more than 30 % have one code of 4xxxx",
+                _REFUSED,
+                "ticket",
+                "15m",
+                says="{share} of requests are refused with {code}",
+                means="An integration is broken: its calls are refused with one code again and again.",
+                first="The page of the merchant's requests shows them with their sentences: tell the "
+                "merchant.",
             ),
         ),
         "50000: the log has `request failed` or `command failed` with the request's id. 50300: look at "
@@ -64,7 +109,13 @@ COUNTERS: Final = (
         "Signatures that workers asked for and the signer refused",
         (
             Alert(
-                "WalletSignerRefuses", "grows", "sum(increase(wallet_signer_refusals_total[15m])) > 0", "page"
+                "WalletSignerRefuses",
+                "grows",
+                "sum(increase(wallet_signer_refusals_total[15m])) > 0",
+                "page",
+                says="Signatures that the signer refused in 15 minutes: {count}",
+                means="Payouts wait that the signer does not sign: a limit is reached, or somebody asks "
+                "for what must not be signed.",
             ),
         ),
         "The log of the signer says why. Limits: WALLET_SIGNER_PAYMENT_LIMIT, WALLET_SIGNER_HOUR_LIMIT. "
@@ -101,6 +152,8 @@ HISTOGRAM: Final = Metric(
             "/ (sum(rate(wallet_request_seconds_count[5m])) > 0) > 0.01",
             "ticket",
             "10m",
+            says="{share} of requests take longer than 0.256 s",
+            means="Merchants wait for answers. Nothing fails yet.",
         ),
     ),
     "Look at the database first (`fsync` time, locks), then at `wallet_commands_waiting`.",
@@ -112,13 +165,27 @@ GAUGES: Final = (
         ("process", "version", "python", "mode"),
         "Always 1. The labels are the version of the program and of Python, and the mode: sandbox or live",
         (
-            Alert("WalletNotScraped", "absent", "absent(wallet_build_info)", "page", "5m"),
+            Alert(
+                "WalletNotScraped",
+                "absent",
+                _NOT_SCRAPED,
+                "page",
+                "5m",
+                says="Prometheus gets no metrics of the service",
+                means="Nobody knows whether merchants are served: no other alert can fire.",
+                first="Are `serve` and `work` running, and does WALLET_METRICS_NETWORKS admit Prometheus?",
+            ),
             Alert(
                 "WalletProcessDown",
                 "of a target that was there in the last day and does not answer now",
-                "up == 0 and on (job, instance) max_over_time(wallet_build_info[1d])",
+                "up == 0 and on (instance) max_over_time(wallet_build_info[1d])",
                 "page",
                 "2m",
+                says="A process does not answer",
+                means="The other processes serve merchants. If it was the only `work`, payouts, deposits "
+                "and callbacks stand still.",
+                first="Start that process; its log says why it ended. If it was taken away for good, "
+                "remove the target.",
             ),
             Alert(
                 "WalletVersionsDiffer",
@@ -126,6 +193,9 @@ GAUGES: Final = (
                 "count(count by (version) (wallet_build_info)) > 1",
                 "ticket",
                 "1h",
+                says="{count} versions of the program have run for an hour",
+                means="Merchants are served, by two versions. An upgrade was not finished.",
+                first="Finish the upgrade, or go back to the version before on every machine.",
             ),
         ),
         "absent: no process answers Prometheus. Are `serve` and `work` running, and does "
@@ -152,8 +222,10 @@ GAUGES: Final = (
             Alert(
                 "WalletRequestsPileUp",
                 "above 1000 for 5 minutes",
-                "max(min_over_time(wallet_requests_under_way[5m])) > 1000",
+                "min_over_time(wallet_requests_under_way[5m]) > 1000",
                 "ticket",
+                says="{count} requests wait for their answers",
+                means="Merchants wait, and will soon be refused with 50300.",
             ),
         ),
         "See `wallet_commands_waiting`.",
@@ -166,9 +238,12 @@ GAUGES: Final = (
             Alert(
                 "WalletQueueFull",
                 "above 80 % of WALLET_QUEUE_LIMIT",
-                'max(wallet_commands_waiting) > 0.8 * max(wallet_setting{setting="WALLET_QUEUE_LIMIT"})',
+                "wallet_commands_waiting > on (instance, process) group_left () "
+                '(0.8 * wallet_setting{setting="WALLET_QUEUE_LIMIT"})',
                 "page",
                 "1m",
+                says="{count} commands wait in the books' queues, more than 80 % of the limit",
+                means="When the queue is full, merchants' calls are refused with 50300.",
             ),
         ),
         "The database is slow or away, or one merchant sends more than its book can commit. In that case "
@@ -178,7 +253,18 @@ GAUGES: Final = (
         "wallet_database_up",
         ("process",),
         "1 if the database answered the query for these metrics in time, else 0",
-        (Alert("WalletDatabaseDown", "0", "min(wallet_database_up) == 0", "page", "1m"),),
+        (
+            Alert(
+                "WalletDatabaseDown",
+                "0",
+                "wallet_database_up == 0",
+                "page",
+                "1m",
+                says="The database does not answer",
+                means="Merchants' requests get 50300, and nothing is paid or credited. Nothing is lost.",
+                first="Is PostgreSQL running, and does this machine reach it? `doctor` says what is wrong.",
+            ),
+        ),
         "Requests get 50300. Repair the database. Nothing is lost.",
     ),
     Metric(
@@ -186,12 +272,34 @@ GAUGES: Final = (
         ("process",),
         "How far the clock of this process is ahead of the database's; behind it if negative",
         (
-            Alert("WalletClockDiffers", "more than 2 s", f"{_AHEAD} > 2", "ticket", "5m"),
-            Alert("WalletClockWrong", "more than 30 s", f"{_AHEAD} > 30", "page", "1m"),
+            Alert(
+                "WalletClockDiffers",
+                "more than 2 s",
+                f"{_AHEAD} > 2",
+                "ticket",
+                "5m",
+                says="A clock differs by {duration} from the database's",
+                means="Nothing is refused yet. Beyond 30 s good calls would be.",
+            ),
+            Alert(
+                "WalletClockWrong",
+                "more than 30 s",
+                f"{_AHEAD} > 30",
+                "page",
+                "1m",
+                says="A clock differs by {duration} from the database's",
+                means="Merchants' good calls are refused with 40102 there, or would be: the process is "
+                "not ready.",
+            ),
         ),
         "Set the clock of that machine by NTP (`chronyc tracking`, `timedatectl`). If all processes say the "
         "same number, it is the database's machine. Beyond 30 s a `serve` is not ready: it would refuse good "
         "callers with 40102.",
+    ),
+    Metric(
+        "wallet_runbook_info",
+        ("process", "url"),
+        "Always 1. The label is the page of the runbook (WALLET_RUNBOOK_URL), which alerts link to",
     ),
     Metric(
         "wallet_platform_shown",
@@ -205,6 +313,8 @@ GAUGES: Final = (
                 "sum(wallet_platform_shown) < 1",
                 "page",
                 "5m",
+                says="No process reads the platform's metrics",
+                means="Merchants may be served. No alert about money can fire.",
             ),
         ),
         "No process reads the platform's metrics, so no alert about money can fire. Look at "
@@ -218,51 +328,14 @@ GAUGES: Final = (
             Alert(
                 "WalletRollbackEvidenceFound",
                 "not 0",
-                "max(wallet_rollback_evidence_found) > 0",
+                "wallet_rollback_evidence_found > 0",
                 "page",
                 "5m",
+                says="Books or logs that a comparison found behind their checkpoints: {count}",
+                means="Payouts, sweeps and expiries stop as soon as a `work` has stored it.",
             ),
         ),
         "See `wallet_rollback_evidence`. Only a `work` stores evidence: is one running?",
     ),
 )
 """Gauges: the value at the time of the request."""
-
-PROCESS: Final = (
-    Metric("process_cpu_seconds", ("process",), "Processor time that the process has used"),
-    Metric("process_resident_memory_bytes", ("process",), "Memory that the process has"),
-    Metric("process_virtual_memory_bytes", ("process",), "Address space that the process has"),
-    Metric(
-        "process_start_time_seconds",
-        ("process",),
-        "When the process was started, in seconds since 1970",
-        (
-            Alert(
-                "WalletRestarts",
-                "changes more than 3 times in 15 minutes",
-                "max(changes(process_start_time_seconds[15m]) and on (instance, process) wallet_build_info)"
-                " > 3",
-                "ticket",
-            ),
-        ),
-        "The process ends again and again. Its last log lines say why.",
-    ),
-    Metric(
-        "process_open_fds",
-        ("process",),
-        "Files and connections that the process has open",
-        (
-            Alert(
-                "WalletFilesRunOut",
-                "above 80 % of `process_max_fds`",
-                "max(process_open_fds / on (instance, process) process_max_fds"
-                " and on (instance, process) wallet_build_info) > 0.8",
-                "ticket",
-                "5m",
-            ),
-        ),
-        "Raise the limit of open files (`LimitNOFILE`). Without room new connections are closed.",
-    ),
-    Metric("process_max_fds", ("process",), "How many files and connections the process may have open"),
-)
-"""What `prometheus_client` reads of the process from Linux. `process_cpu_seconds` is seen with `_total`."""

@@ -35,12 +35,18 @@ SCREENING: Final = (
                 "`held` above 3600",
                 'max by (subject) (wallet_screening_oldest_seconds{state="held"}) > 3600',
                 "ticket",
+                says="Held by screening for {duration}: {subject}",
+                means="A merchant's payout or deposit waits for a person.",
+                first="Decide under Screening, or with `screening release` and `screening refuse`.",
             ),
             Alert(
                 "WalletScreeningAway",
                 "`unanswered` above 600",
                 'max by (subject) (wallet_screening_oldest_seconds{state="unanswered"}) > 600',
                 "page",
+                says="Screening has had no answer for {duration}: {subject}",
+                means="What is screened is not paid and not credited.",
+                first="`doctor` says whether the list can be read and the URL answers.",
             ),
         ),
         "`held`: decide under Screening or with `screening release` and `screening refuse`. `unanswered`: "
@@ -60,6 +66,9 @@ SCREENING: Final = (
                 "(sum(max by (outcome) (wallet_screening_questions)) > 0) > 0.1",
                 "ticket",
                 "10m",
+                says="{share} of the questions to the screening URL have no usable answer",
+                means="Payouts and deposits are late; with WALLET_SCREENING_FAIL_OPEN they pass without "
+                "an answer.",
             ),
         ),
         "With WALLET_SCREENING_FAIL_OPEN what these were about passed without an answer. Ask the provider. "

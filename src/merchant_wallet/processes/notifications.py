@@ -52,14 +52,8 @@ def make_reader(
 def make_transports(base: Base, client: CallbackClient) -> dict[str, Transport]:
     """The channels that the settings allow."""
     settings, keyring = base.settings, base.keyring
-    site = Site(find_public_url(base), settings.sandbox)
+    site = Site(settings.pages_url, settings.sandbox)
     transports: dict[str, Transport] = {WEBHOOK: WebhookTransport(client, keyring, site)}
     if (server := find_server(settings)) is not None:
         transports[EMAIL] = MailTransport(server, keyring, site)
     return transports
-
-
-def find_public_url(base: Base) -> str:
-    """The address of the pages, as a worker knows it from the settings."""
-    settings = base.settings
-    return settings.public_url or f"http://{settings.host}:{settings.port}"

@@ -77,6 +77,7 @@ from merchant_wallet.processes.maintenance import Maintenance, Task
 from merchant_wallet.processes.month_reports import MonthReports
 from merchant_wallet.processes.nodes import ChainReaders, open_chain_readers
 from merchant_wallet.processes.notifications import open_notifier
+from merchant_wallet.processes.pages_certificate import make_certificate_reader
 from merchant_wallet.processes.payout_workers import PayoutWorkers, open_payout_workers
 from merchant_wallet.processes.reconciliation import Reconciler
 from merchant_wallet.processes.screening import (
@@ -171,8 +172,9 @@ async def work(
             readers = await _open_readers(base.settings, stack)
             workers += [checkpoints.run, *_open_home(base, writer, compared, payouts, readers)]
             workers += _open_default_cell(shared, compared, chain_line, stack, readers)
-            mail_server = find_server(base.settings)
-            workers += [WorkerReporter(connect, payouts, checkpoint_task, readers, mail_server).run]
+            mail_server, read_end = find_server(base.settings), make_certificate_reader(base.settings)
+            reporter = WorkerReporter(connect, payouts, checkpoint_task, readers, mail_server, read_end)
+            workers.append(reporter.run)
             workers.append(open_notifier(base, shared.callbacks, stack).run)
         clock = ComparedClock(now_ms)
         workers += [CellSupervisor(shared, only).run, Presence(connect, Side.WORKER, clock).run]

@@ -1,8 +1,8 @@
 """Worker that writes down what only the worker side sees, for the console's page Safety.
 
 Rules:
-- It reports nodes, signer, hot wallets, whether chains fit the settings, checkpoints, and its mail server.
-  See `acts.reports`.
+- It reports nodes, signer, hot wallets, whether chains fit the settings, checkpoints, its mail server and the
+  pages' certificate. See `acts.reports`.
 - It has a connection of its own, asks a few cheap questions, and changes nothing. A node that is away is a
   report, too.
 - Each topic is reported by itself, so one that fails hides no other.
@@ -33,6 +33,8 @@ from merchant_wallet.withdrawals.hot_wallet_store import list_wallets
 INTERVAL_S: Final = 45.0
 """Each report asks a node four times. The page calls a report old after a minute."""
 TIMEOUT_S: Final = 30.0
+CERTIFICATE_MS: Final = 3_600_000
+"""The certificate of the pages is read so seldom."""
 
 log = structlog.get_logger(__name__)
 
@@ -50,6 +52,7 @@ class WorkerReporter:
         checkpoints: CheckpointTask | None,
         readers: ChainReaders,
         mail_server: MailServer | None = None,
+        read_certificate: Callable[[], Awaitable[int | None]] | None = None,
         clock: Callable[[], int] = now_ms,
     ) -> None:
         self._connection = WorkerConnection(connect)
@@ -58,6 +61,8 @@ class WorkerReporter:
         self._clock = clock
         self._readers = readers
         self._mail_server = mail_server
+        self._read_certificate = read_certificate
+        self._certificate_ms = 0
         self._name = f"{socket.gethostname()} {os.getpid()}"
         self._topics: Mapping[str, Callable[[], Awaitable[Reports]]] = {
             reports.NODE: self._look_at_nodes,
@@ -66,6 +71,7 @@ class WorkerReporter:
             reports.CHAIN_SETUP: self._look_at_setup,
             reports.CHECKPOINTS: self._look_at_checkpoints,
             reports.MAIL: self._look_at_mail,
+            reports.CERTIFICATE: self._look_at_certificate,
         }
 
     async def run(self, stop: asyncio.Event, *, interval_s: float = INTERVAL_S) -> None:
@@ -141,6 +147,15 @@ class WorkerReporter:
     async def _look_at_mail(self) -> Reports:
         server = self._mail_server
         return {} if server is None else {"server": {"address": f"{server.host}:{server.port}"}}
+
+    async def _look_at_certificate(self) -> Reports:
+        if self._read_certificate is None:
+            return {}
+        if self._clock() - self._certificate_ms < CERTIFICATE_MS:
+            return {"pages": None}
+        ends_ms = await self._read_certificate()
+        self._certificate_ms = 0 if ends_ms is None else self._clock()
+        return {"pages": None if ends_ms is None else {"endsMs": ends_ms}}
 
 
 def describe_node(chain: str, status: NodeStatus) -> Mapping[str, Any]:

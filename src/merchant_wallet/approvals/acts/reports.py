@@ -1,4 +1,5 @@
-"""What workers report of things that only they can see: nodes, the signer, hot wallets, checkpoints, mail.
+"""What workers report of things that only they can see: nodes, the signer, hot wallets, checkpoints, mail,
+and the pages' certificate.
 
 Rules:
 - A thing has one report, the newest. A page shows it with its age.
@@ -24,6 +25,7 @@ HOT_WALLET: Final = "hot wallet"
 CHAIN_SETUP: Final = "chain set-up"
 CHECKPOINTS: Final = "checkpoints"
 MAIL: Final = "mail"
+CERTIFICATE: Final = "certificate"
 
 
 class Report(msgspec.Struct, frozen=True):
