@@ -246,6 +246,40 @@ MACHINES: Final = Dashboard(
                     width=8,
                 ),
                 Panel(
+                    "Free room on disks",
+                    (
+                        (
+                            "wallet_disk_free_bytes / wallet_disk_size_bytes",
+                            "{{instance}} {{process}} {{folder}}",
+                        ),
+                    ),
+                    "Below the data folder and the checkpoints. A PostgreSQL of your own is not among these.",
+                    unit="percentunit",
+                    width=6,
+                ),
+                Panel(
+                    "Certificate of the pages",
+                    (("min(wallet_certificate_left_seconds)", "left"),),
+                    "Until it ends. Empty without an https:// URL that workers reach.",
+                    unit="s",
+                    width=6,
+                ),
+                Panel(
+                    "Standbys behind",
+                    (("max by (standby) (wallet_standby_lag_seconds)", "{{standby}}"),),
+                    "Empty without standbys, and for a role without pg_monitor.",
+                    unit="s",
+                    width=6,
+                ),
+                Panel(
+                    "Archiving fails since",
+                    (("max(wallet_archiver_behind_seconds)", "seconds"),),
+                    "0 while it succeeds. Empty where PostgreSQL archives nothing by itself.",
+                    unit="s",
+                    steps=((300, RED),),
+                    width=6,
+                ),
+                Panel(
                     "Days of nonces ahead",
                     (("min(wallet_nonce_days_ahead)", "days"),),
                     "Without today's partition every request fails.",

@@ -37,6 +37,9 @@ EMPTY_WHEN_NEW = (
     "wallet_hot_wallet_outside",
     "wallet_cold_transfer",
     "wallet_screening",
+    "wallet_certificate_left",
+    "wallet_standby_lag",
+    "wallet_archiver_behind",
 )
 
 
