@@ -37,6 +37,7 @@ EXTENDED: Final = {
     "tests/cells/test_merchant_move_dangers.py::test_a_mover": "loops of kills",
     "tests/cells/test_merchant_move_dangers.py::test_a_switch_that": "waits for time-outs",
     "tests/cells/test_metrics.py::test_a_cell_that_is_away": "two servers",
+    "tests/cells/test_million.py::test_lists": "large books",
     "tests/cells/test_replication.py": "two servers",
     "tests/cells/test_restored_home_payouts.py": "starts of the whole service",
     "tests/cells/test_search_in_cells.py": "searches of many cells",

@@ -16,7 +16,7 @@ from tests.plans import Plan, explain, explain_prepared, list_nodes
 from tests.query_files import read_queries
 
 import merchant_wallet
-from merchant_wallet.base.db import connect_sync
+from merchant_wallet.base.db import Queries, connect_sync
 from merchant_wallet.book.connection import SESSION
 from merchant_wallet.book.early_approvals import QUERIES as EARLY_APPROVALS
 from merchant_wallet.book.store import STATEMENTS
@@ -209,6 +209,16 @@ def test_waits_are_joined_with_orders_by_their_person(filled_url: str) -> None:
         connection.execute(b"set enable_nestloop = off")
         kinds = [node["Node Type"] for node in list_nodes(explain(connection, text))]
     assert "Nested Loop" not in kinds
+
+
+@pytest.mark.parametrize("table", ["sub_user", "deposit", "withdrawal", "callback", "entry", "account"])
+def test_open_books_are_taken_for_much_of_a_table(filled_url: str, tmp_path: Path, table: str) -> None:
+    """If the planner expects no row of any book, it reads a million rows to find the first fifty."""
+    path = tmp_path / "rows.sql"
+    path.write_text(f"-- name: rows\n-- Of open books.\nselect from {table} where {{open_books}}")
+    with connect_sync(filled_url) as connection:
+        whole = explain(connection, f"select from {table}")["Plan Rows"]
+        assert explain(connection, Queries(path)["rows"].text)["Plan Rows"] * 3 > whole > 1000
 
 
 @pytest.mark.parametrize("state", ["known dust", "unknown dust", "young"])

@@ -53,6 +53,8 @@ _FORCED: Final = ("application_name", "client_encoding")
 """What is set at the start of a session, whatever its URL says."""
 _BEGIN_LINE = re.compile(r"--\s*(name|fragment):\s*(.*)")
 _FRAGMENT = re.compile(r"\{([a-z][a-z0-9_]*)\}")
+SHARED_FRAGMENTS: Final = Path(__file__).with_name("fragments.sql")
+"""The fragments that every file of queries may use."""
 
 
 class DatabaseReadOnly(psycopg.OperationalError):
@@ -378,14 +380,15 @@ class Queries(Mapping[str, Query]):
     A line `-- name: read_heads` begins a query. The comment lines right after it are its reason; the rest is
     its text. A line `-- fragment: columns` begins a part that several queries share. A text below it, of a
     query or of another fragment, contains `{columns}` at that place. `made` are fragments that the module
-    derives from a definition of its own. Raises `QueryFileError` for a part without a reason or text, a
+    derives from a definition of its own. Those of `SHARED_FRAGMENTS` are known in every file. Raises `QueryFileError` for a part without a reason or text, a
     duplicate name, a fragment that is unknown or never used, or SQL before the first name.
     """
 
     def __init__(self, path: Path, made: Mapping[str, str] = MappingProxyType({})) -> None:
         self._queries: dict[str, Query] = {}
-        fragments = {name: Query(name, text, "") for name, text in made.items()}
-        used: set[str] = set()
+        shared = _read_shared_fragments()
+        fragments = shared | {name: Query(name, text, "") for name, text in made.items()}
+        used: set[str] = set(shared)
         for kind, part in _read_parts(path):
             if part.name in self._queries or part.name in fragments:
                 raise QueryFileError(f"{path.name}: the name {part.name} occurs twice")
@@ -401,6 +404,11 @@ class Queries(Mapping[str, Query]):
 
     def __len__(self) -> int:
         return len(self._queries)
+
+
+@lru_cache(maxsize=1)
+def _read_shared_fragments() -> dict[str, Query]:
+    return {part.name: part for _, part in _read_parts(SHARED_FRAGMENTS)}
 
 
 def _read_parts(path: Path) -> Iterator[tuple[str, Query]]:

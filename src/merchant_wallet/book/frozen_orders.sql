@@ -19,7 +19,7 @@ update withdrawal set frozen_ms = null
 -- The open orders that are frozen.
 select merchant_id, order_id, frozen_ms from withdrawal
  where frozen_ms is not null and status in (0, 1, 3)
-   and merchant_id <> all (array(select merchant_id from book where not is_open))
+   and {open_books}
  order by merchant_id, order_id;
 
 -- name: list_unmarked

@@ -16,7 +16,7 @@ with recursive waiting as (
              order by c.merchant_id limit 1)
       from waiting w where w.merchant_id is not null)
 select merchant_id, exists (select from callback_pause p where p.merchant_id = w.merchant_id)
-  from waiting w where w.merchant_id is not null and w.merchant_id <> all (array(select merchant_id from book where not is_open))
+  from waiting w where w.merchant_id is not null and w.{open_books}
  limit %(limit)s::int;
 
 -- name: peek_due
@@ -148,5 +148,5 @@ delete from callback_pause where merchant_id = %(merchant_id)s::bigint and {book
 -- name: list_pauses
 -- The paused merchants.
 select merchant_id, since_ms, paused_by from callback_pause
- where merchant_id <> all (array(select merchant_id from book where not is_open))
+ where {open_books}
  order by since_ms, merchant_id;

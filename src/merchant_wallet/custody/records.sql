@@ -12,7 +12,7 @@ set local idle_in_transaction_session_timeout = '15min';
 -- name: sum_accounts
 -- The sum of all books by kind and currency. Every account is added up, so a balance that somebody changed is noticed.
 select kind::text, currency::text, sum(balance) from account
- where merchant_id <> all (array(select merchant_id from book where not is_open))
+ where {open_books}
  group by kind, currency;
 
 -- name: sum_waiting
@@ -22,7 +22,7 @@ select k.status, coalesce(d.deposits, 0), coalesce(d.units, 0)::bigint
  cross join lateral (
        select count(*) as deposits, sum(amount) as units from deposit
         where status = k.status and chain = %(chain)s::text
-          and merchant_id <> all (array(select merchant_id from book where not is_open))) d;
+          and {open_books}) d;
 
 -- name: sum_under_way
 -- Payouts that are signed and not known to be final.
@@ -101,7 +101,7 @@ select completed_ms from custody_survey where chain = %(chain)s::text;
 -- What came to each address in final deposits.
 select address, sum(amount)::bigint from deposit
  where chain = %(chain)s::text and status in ('pending', 'dust', 'held', 'credited')
-   and merchant_id <> all (array(select merchant_id from book where not is_open))
+   and {open_books}
  group by address;
 
 -- name: list_swept
@@ -121,7 +121,7 @@ select distinct d.address
        select d.address, d.status from deposit d
         where d.merchant_id = m.merchant_id and d.seen_ms >= %(since_ms)s::bigint and d.chain = %(chain)s::text) d
  where d.status in ('pending', 'dust', 'held', 'dropped', 'credited')
-   and m.merchant_id <> all (array(select merchant_id from book where not is_open));
+   and m.{open_books};
 
 -- name: insert_addresses
 -- Addresses that may hold something from now on. A known address is not changed.
@@ -157,12 +157,12 @@ select w.status, coalesce(w.status = 2 and w.tx_hash = m.tx_hash and w.amount - 
               %(amounts)s::bigint[], %(merchant_ids)s::bigint[], %(order_ids)s::bigint[])
        with ordinality m (tx_hash, log_index, block_log_index, is_out, amount, merchant_id, order_id, no)
   left join withdrawal w on w.merchant_id = m.merchant_id and w.order_id = m.order_id and w.chain = %(chain)s::text
-                        and w.merchant_id <> all (array(select merchant_id from book where not is_open))
+                        and w.{open_books}
   left join lateral (
        select d.status from deposit d
         where not m.is_out and d.chain = %(chain)s::text and d.tx_hash = m.tx_hash and d.amount = m.amount
           and (d.log_index = m.log_index or d.block_log_index = m.block_log_index) and d.final_ms is not null
-          and d.merchant_id <> all (array(select merchant_id from book where not is_open))
+          and d.{open_books}
         order by d.log_index = m.log_index desc limit 1) x on true
  order by m.no;
 

@@ -69,7 +69,7 @@ select d.merchant_id, d.tx_hash, d.log_index, d.block_log_index, d.block_number,
        select merchant_id, tx_hash, log_index from deposit
         where chain = %(chain)s::text and block_number >= %(first)s::bigint and block_number <= %(last)s::bigint
           and final_ms is not null)
-   and d.merchant_id <> all (array(select merchant_id from book where not is_open))
+   and d.{open_books}
  order by d.tx_hash, d.log_index
    for update of d;
 
@@ -145,7 +145,7 @@ select exists (select from book where merchant_id = %(merchant_id)s::bigint and 
 update deposit set status = 'pending', cause = null, next_ms = 0, decided_by = %(actor)s::text, decided_ms = %(now_ms)s::bigint
  where chain = %(chain)s::text and tx_hash = %(tx_hash)s::text and log_index = %(log_index)s::int and status = 'held'
    and {as_seen}
-   and merchant_id <> all (array(select merchant_id from book where not is_open))
+   and {open_books}
 returning merchant_id;
 
 -- name: drop_held
@@ -153,20 +153,20 @@ returning merchant_id;
 update deposit set status = 'dropped', decided_by = %(actor)s::text, decided_ms = %(now_ms)s::bigint
  where chain = %(chain)s::text and tx_hash = %(tx_hash)s::text and log_index = %(log_index)s::int and status = 'held'
    and {as_seen}
-   and merchant_id <> all (array(select merchant_id from book where not is_open))
+   and {open_books}
 returning merchant_id;
 
 -- name: read_decision
 -- What became of a deposit, and who decided about it, and when.
 select status, decided_by, decided_ms from deposit
  where chain = %(chain)s::text and tx_hash = %(tx_hash)s::text and log_index = %(log_index)s::int
-   and merchant_id <> all (array(select merchant_id from book where not is_open));
+   and {open_books};
 
 -- name: undo_seen
 -- Transfers whose blocks have left the chain, or that the final blocks do not have.
 update deposit set status = 'undone'
  where chain = %(chain)s::text and status = 'seen' and block_number >= %(first)s::bigint and block_number <= %(last)s::bigint
-   and merchant_id <> all (array(select merchant_id from book where not is_open))
+   and {open_books}
 returning tx_hash;
 
 -- name: raise_dust
@@ -188,7 +188,7 @@ update deposit d set status = 'pending'
 update deposit d set status = 'pending'
   from (select merchant_id, address from deposit
          where status = 'dust' and chain = %(chain)s::text
-           and merchant_id <> all (array(select merchant_id from book where not is_open))
+           and {open_books}
          group by merchant_id, address
         having sum(amount) >= %(minimum_units)s::bigint) enough
  where d.merchant_id = enough.merchant_id and d.chain = %(chain)s::text and d.address = enough.address and d.status = 'dust';

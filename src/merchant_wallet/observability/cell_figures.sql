@@ -1,10 +1,6 @@
 -- What the metrics show of books, in the cell that has them. Each reads few rows, or the rows of an index of open things, and no
 -- more of them than are counted.
 
--- fragment: book_is_open
--- The old copy of a book that was moved, and one that is being moved, count nowhere.
-merchant_id <> all (array(select merchant_id from book where not is_open))
-
 -- name: sum_fixed_accounts
 -- The fixed accounts of all books. The sum of the sub-users' balances is minus their sum.
 select a.kind::text, a.currency::text, sum(a.balance)
@@ -16,31 +12,31 @@ select a.kind::text, a.currency::text, sum(a.balance)
 -- Open orders by state.
 select case when o.status = 1 then 'processing' when o.status = 3 then 'failed'
             when o.approved_ms is null then 'approval' else 'queued' end, count(*), min(o.created_ms)
-  from ((select status, approved_ms, created_ms from withdrawal where status = 0 and {book_is_open} order by created_ms limit %(most)s::int)
+  from ((select status, approved_ms, created_ms from withdrawal where status = 0 and {open_books} order by created_ms limit %(most)s::int)
         union all
-        (select status, approved_ms, created_ms from withdrawal where status = 1 and {book_is_open} order by created_ms limit %(most)s::int)
+        (select status, approved_ms, created_ms from withdrawal where status = 1 and {open_books} order by created_ms limit %(most)s::int)
         union all
-        (select status, approved_ms, created_ms from withdrawal where status = 3 and {book_is_open} order by created_ms limit %(most)s::int)) o
+        (select status, approved_ms, created_ms from withdrawal where status = 3 and {open_books} order by created_ms limit %(most)s::int)) o
  group by 1;
 
 -- name: count_callbacks
 -- Callbacks that are not delivered.
 select c.state, count(*), min(c.created_ms)
-  from ((select state, created_ms from callback where state = 'due' and {book_is_open} limit %(most)s::int)
+  from ((select state, created_ms from callback where state = 'due' and {open_books} limit %(most)s::int)
         union all
-        (select state, created_ms from callback where state in ('dead_letter', 'paused') and {book_is_open} limit %(most)s::int)) c
+        (select state, created_ms from callback where state in ('dead_letter', 'paused') and {open_books} limit %(most)s::int)) c
  group by c.state;
 
 -- name: count_deposits
 -- Deposits that are in no book yet.
 select d.chain, d.status, count(*), min(d.seen_ms)
-  from ((select chain, status, seen_ms from deposit where status = 'seen' and {book_is_open} limit %(most)s::int)
+  from ((select chain, status, seen_ms from deposit where status = 'seen' and {open_books} limit %(most)s::int)
         union all
-        (select chain, status, seen_ms from deposit where status = 'pending' and {book_is_open} limit %(most)s::int)
+        (select chain, status, seen_ms from deposit where status = 'pending' and {open_books} limit %(most)s::int)
         union all
-        (select chain, status, seen_ms from deposit where status = 'dust' and {book_is_open} limit %(most)s::int)
+        (select chain, status, seen_ms from deposit where status = 'dust' and {open_books} limit %(most)s::int)
         union all
-        (select chain, status, seen_ms from deposit where status = 'held' and {book_is_open} limit %(most)s::int)) d
+        (select chain, status, seen_ms from deposit where status = 'held' and {open_books} limit %(most)s::int)) d
  group by d.chain, d.status;
 
 -- name: read_book_ids_left

@@ -1,10 +1,6 @@
 -- Single reads of books: accounts, entries, orders and fees. No query takes a lock. Every list reads page by page along an
 -- index.
 
--- fragment: open_books
--- The old copy of a book that has moved to another cell, and one that is being moved, are left out.
-merchant_id <> all (array(select merchant_id from book where not is_open))
-
 -- name: find_book
 -- The merchant whose book has a range of ids.
 select merchant_id from id_range where range_no = %(range_no)s;

@@ -1,10 +1,6 @@
 -- Lists of callbacks. A query reads the next `stride` rows of an index by state, and applies the other filters to those
 -- rows. If fewer rows than a page remain, it also returns the last row it read (`is_edge`), so that the caller can go on.
 
--- fragment: open_books
--- The old copy of a book that has moved to another cell, and one that is being moved, are left out.
-merchant_id <> all (array(select merchant_id from book where not is_open))
-
 -- fragment: own_columns
 -- The columns of the callback's own row.
 c.merchant_id, c.order_id, c.status, c.event_type, c.event_id, c.state, c.attempt_no, c.retry_no, c.next_ms, c.created_ms,

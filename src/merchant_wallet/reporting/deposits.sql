@@ -1,10 +1,6 @@
 -- Lists of deposits, and home's rows about them. A query reads the next `stride` rows of an index by status, wallet or address, and applies the other
 -- filters to those rows. If fewer rows than a page remain, it also returns the last row it read (`is_edge`).
 
--- fragment: open_books
--- The old copy of a book that has moved to another cell, and one that is being moved, are left out.
-merchant_id <> all (array(select merchant_id from book where not is_open))
-
 -- fragment: own_columns
 -- The deposit's own columns. `d` is the deposit.
 d.merchant_id, d.chain, d.tx_hash, d.log_index, d.block_number, d.status, d.sender, d.address,

@@ -1,10 +1,6 @@
 -- Balances and volumes of all books, for the overview. Balances come from the fixed accounts that every book has, volumes
 -- from the figures.
 
--- fragment: open_books
--- The old copy of a book that has moved to another cell, and one that is being moved, are left out.
-merchant_id <> all (array(select merchant_id from book where not is_open))
-
 -- name: sum_accounts
 -- The fixed accounts of one book or of all. Without `offset 0` PostgreSQL 15 to 17 read the accounts of all sub-users.
 select a.kind::text as kind, a.currency::text as currency, sum(a.balance) as units

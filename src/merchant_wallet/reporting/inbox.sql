@@ -1,9 +1,5 @@
 -- What waits for a person. `inbox_lists.py` runs these. Each reads at most a few items of an index.
 
--- fragment: open_books
--- The old copy of a book that has moved to another cell, and one that is being moved, are left out.
-merchant_id <> all (array(select merchant_id from book where not is_open))
-
 -- fragment: wanted_merchant
 -- One merchant's rows, or with null all.
 (%(merchant_id)s::bigint is null or merchant_id = %(merchant_id)s::bigint)

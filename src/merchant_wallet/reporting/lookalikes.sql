@@ -30,7 +30,7 @@ with recursive found as (
              order by lower(o.address) limit 1) as known
       from unnest(%(merchant_ids)s::bigint[], %(addresses)s::text[], %(lows)s::text[], %(highs)s::text[], %(tails)s::text[])
            w (merchant_id, address, low, high, tail)
-     where w.merchant_id <> all (array(select merchant_id from book where not is_open))
+     where w.{open_books}
     union all
     select f.merchant_id, f.wanted, f.high, f.tail, f.jumps + 1,
            (select lower(o.address) from withdrawal o

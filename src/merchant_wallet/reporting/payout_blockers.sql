@@ -58,6 +58,6 @@ select c.chain, count(w.order_id) as orders, coalesce(sum(w.amount), 0) as amoun
   left join lateral (
        select w.order_id, w.amount from withdrawal w
         where w.status = 0 and w.chain = c.chain and w.approved_ms is not null
-          and w.merchant_id <> all (array(select merchant_id from book where not is_open))
+          and w.{open_books}
         order by w.created_ms limit %(most)s::int) w on true
  group by c.chain order by c.chain;

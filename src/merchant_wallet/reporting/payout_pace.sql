@@ -1,9 +1,5 @@
 -- How fast each chain's payouts go. `payout_pace.py` runs this in each cell.
 
--- fragment: open_books
--- The old copy of a book that has moved to another cell, and one that is being moved, are left out.
-merchant_id <> all (array(select merchant_id from book where not is_open))
-
 -- name: sample_paid
 -- The newest orders of each chain that were paid since a time, up to a bound: how many, how much left, and the oldest of them.
 select c.chain, count(p.created_ms) as orders, coalesce(sum(p.paid), 0) as units, min(p.created_ms) as first_ms

@@ -1,9 +1,5 @@
 -- Sub-users of all merchants or one. For all merchants there is one index look-up per merchant.
 
--- fragment: open_books
--- The old copy of a book that has moved to another cell, and one that is being moved, are left out.
-merchant_id <> all (array(select merchant_id from book where not is_open))
-
 -- fragment: wanted_books
 -- The books of a look-up over all merchants `m`: the one that is wanted, or all that are open.
 (m.merchant_id = %(merchant_id)s::bigint or (%(merchant_id)s::bigint is null and m.{open_books}))

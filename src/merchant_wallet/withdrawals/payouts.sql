@@ -5,7 +5,7 @@
 -- Approved orders that may be missing from the queue, the longest approved first.
 select merchant_id, order_id, chain, approved_ms from withdrawal
  where not is_queued and approved_ms is not null and status in (0, 1, 3)
-   and merchant_id <> all (array(select merchant_id from book where not is_open))
+   and {open_books}
  order by approved_ms, merchant_id, order_id limit %(limit)s::int;
 
 -- name: queue_orders
@@ -178,7 +178,7 @@ select p.claimed_by, p.claimed_until_ms, p.failures, p.given_up_cause, p.frozen_
 -- may have been approved and paid in what was lost, so its hold must not return to the merchant. The book checks again.
 select merchant_id, order_id from withdrawal
  where status = 0 and approved_ms is null and deadline_ms < %(now_ms)s::bigint and frozen_ms is null
-   and merchant_id <> all (array(select merchant_id from book where not is_open))
+   and {open_books}
    and not exists (select from rollback_evidence)
    and (merchant_id, order_id) > (%(after_merchant_id)s::bigint, %(after_order_id)s::bigint)
  order by merchant_id, order_id limit %(limit)s::int;

@@ -24,7 +24,7 @@ update withdrawal w set is_queued = false
 -- name: list_open
 -- A cell's open orders. This includes orders that wait for approval: they may have been approved and paid in the lost part.
 select merchant_id, order_id, chain, status, approved_ms is not null from withdrawal
- where status in (0, 1, 3) and merchant_id <> all (array(select merchant_id from book where not is_open));
+ where status in (0, 1, 3) and {open_books};
 
 -- name: list_open_of
 -- The open ones of these orders.

@@ -127,5 +127,5 @@ select f.merchant_id
   from (select merchant_id from book
         union select merchant_id from in_entries where merchant_id is not null
         union select merchant_id from in_postings where merchant_id is not null) f
- where f.merchant_id <> all (array(select merchant_id from book where not is_open))
+ where f.{open_books}
  order by f.merchant_id;

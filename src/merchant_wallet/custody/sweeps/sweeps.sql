@@ -11,7 +11,7 @@ select d.address, d.merchant_id, case when d.user_id is null then 1 else 0 end a
        d.arrived
   from (select merchant_id, user_id, address, sum(amount)::bigint as arrived from deposit
          where chain = %(chain)s::text and status in ('pending', 'dust', 'credited')
-           and merchant_id <> all (array(select merchant_id from book where not is_open))
+           and {open_books}
          group by merchant_id, user_id, address
         having sum(amount) >= %(min_units)s::bigint) d
   left join merchant_address m on m.merchant_id = d.merchant_id and m.chain = %(key_name)s::text
