@@ -41,7 +41,7 @@ EXTENDED: Final = {
     "tests/cells/test_replication.py": "two servers",
     "tests/cells/test_restored_home_payouts.py": "starts of the whole service",
     "tests/cells/test_search_in_cells.py": "searches of many cells",
-    "tests/cells/test_silent_cell.py": "two servers",
+    "tests/cells/test_silent_cell.py": "two servers, and waits for time-outs",
     "tests/cells/test_versions.py": "PostgreSQL 15 to 17",
     "tests/cells/test_wallet_pages.py::test_a_wallet_whose_cell_is_away": "two servers",
     "tests/cells/test_wallet_pages.py::test_open_pages_of_other_cells": "two servers",

@@ -10,7 +10,15 @@ import pytest
 from tests.rows import each_row
 
 from merchant_wallet.base.errors import TransientError
-from merchant_wallet.reporting.cells import MAX_PARALLEL, AllAway, Source, gather, gather_page
+from merchant_wallet.reporting.cells import (
+    MAX_PARALLEL,
+    AllAway,
+    Source,
+    TooSlow,
+    gather,
+    gather_page,
+    reach_one,
+)
 from merchant_wallet.reporting.paging import MAX_NUMBER, Connection, Key, Order, Read, Row
 
 NEWEST = Order("newest", ("order_id",), (MAX_NUMBER,))
@@ -41,23 +49,37 @@ def run(work: Awaitable[Any]) -> Any:
 
 
 def test_all_cells_answer_in_their_order() -> None:
-    assert run(gather([source(name) for name in "abc"], say_name)) == (("a", "b", "c"), ())
+    assert run(gather([source(name) for name in "abc"], say_name)) == (("a", "b", "c"), (), ())
 
 
 @each_row(
     "error", [TransientError("away"), psycopg.OperationalError("refused"), psycopg.errors.AdminShutdown()]
 )
 def test_a_cell_that_is_away_is_named_and_the_others_answer(error: Exception) -> None:
-    assert run(gather([source("a"), source("b", error), source("c")], say_name)) == (("a", "c"), ("b",))
+    assert run(gather([source("a"), source("b", error), source("c")], say_name)) == (("a", "c"), ("b",), ())
 
 
-def test_a_cell_that_does_not_answer_in_time_is_away() -> None:
+def test_a_cell_that_does_not_answer_in_time_is_slow() -> None:
     async def ask(connection: Connection) -> str:
         if str(connection) == "b":
             await asyncio.get_running_loop().create_future()
         return str(connection)
 
-    assert run(gather([source("a"), source("b")], ask, TIMEOUT_S)) == (("a",), ("b",))
+    assert run(gather([source("a"), source("b")], ask, TIMEOUT_S)) == (("a",), ("b",), ("b",))
+
+
+@each_row("error", [TooSlow("busy"), psycopg.errors.QueryCanceled()])
+def test_a_cell_that_says_that_it_takes_too_long_is_slow(error: Exception) -> None:
+    found = run(gather([source("a"), source("b", error), source("c", TransientError("away"))], say_name))
+    assert found == (("a",), ("b", "c"), ("b",))
+
+
+def test_a_cell_that_was_away_once_is_not_called_slow() -> None:
+    cells = reach_one(cast(Connection, "home"))
+    for is_slow in (True, False, True):
+        cells.note_away("a", is_slow=is_slow)
+        cells.note_away("b", is_slow=True)
+    assert (cells.away, cells.slow) == (("a", "b"), ("b",))
 
 
 def test_if_no_cell_answers_the_read_fails_and_names_them() -> None:
@@ -113,6 +135,6 @@ def test_a_page_over_all_cells_names_those_that_are_missing_from_it() -> None:
 
     sources = [source("a"), source("b"), source("c", TransientError("away"))]
     page, away = run(gather_page(NEWEST, sources, make_read, show, None, 3))
-    assert (page.rows, away) == ((9, 7, 6), ("c",))
+    assert (page.rows, away) == ((9, 7, 6), {"c": False})
     page, away = run(gather_page(NEWEST, sources, make_read, show, page.next, 3))
-    assert (page.rows, page.next, away) == ((4, 1), None, ("c",))
+    assert (page.rows, page.next, away) == ((4, 1), None, {"c": False})

@@ -380,8 +380,9 @@ class Queries(Mapping[str, Query]):
     A line `-- name: read_heads` begins a query. The comment lines right after it are its reason; the rest is
     its text. A line `-- fragment: columns` begins a part that several queries share. A text below it, of a
     query or of another fragment, contains `{columns}` at that place. `made` are fragments that the module
-    derives from a definition of its own. Those of `SHARED_FRAGMENTS` are known in every file. Raises `QueryFileError` for a part without a reason or text, a
-    duplicate name, a fragment that is unknown or never used, or SQL before the first name.
+    derives from a definition of its own. Those of `SHARED_FRAGMENTS` are known in every file. Raises
+    `QueryFileError` for a part without a reason or text, a duplicate name, a fragment that is unknown or
+    never used, or SQL before the first name.
     """
 
     def __init__(self, path: Path, made: Mapping[str, str] = MappingProxyType({})) -> None:

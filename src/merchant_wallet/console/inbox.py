@@ -112,7 +112,7 @@ async def show_state(request: ConsoleRequest, conn: Connection) -> Response:
 async def _read(request: ConsoleRequest, conn: Connection) -> dict[str, Any]:
     inbox = await cache_of(request.context).renew(request, conn)
     for name in inbox.away:
-        request.cells.note_away(name)
+        request.cells.note_away(name, is_slow=name in inbox.slow)
     people = await list_people(request, conn)
     groups = {MINE: [_keep_mine(request, group) for group in inbox.groups], ALL: list(inbox.groups)}
     tab = _read_tab(request, groups[MINE])
@@ -122,7 +122,7 @@ async def _read(request: ConsoleRequest, conn: Connection) -> dict[str, Any]:
         "counts": {name: _count(found) for name, found in groups.items()},
         "unread": ", ".join([request.translate(BY_KIND[kind].title) for kind in inbox.unread]),
     }
-    seen = [shown, inbox.away, inbox.at_ms // MINUTE_MS]
+    seen = [shown, inbox.away, inbox.slow, inbox.at_ms // MINUTE_MS]
     version = hashlib.sha256(msgspec.json.encode(seen)).hexdigest()[:16]
     return shown | {"version": version, "at_ms": inbox.at_ms, "age": describe_age}
 

@@ -13,7 +13,7 @@ from typing import Final
 
 from merchant_wallet.console.request import Connection, ConsoleRequest
 from merchant_wallet.reporting.inbox import Asked, Count, Inbox, count_for, read_inbox
-from merchant_wallet.web.cells import CellAway
+from merchant_wallet.web.cells import CellAway, CellSlow
 from merchant_wallet.web.context import PageContext
 from merchant_wallet.web.inbox_sources import BY_KIND, SOURCES
 
@@ -82,7 +82,7 @@ async def _read(request: ConsoleRequest, conn: Connection) -> Inbox:
         async with context.cells.open(conn, request.owner) as cells:
             return await read_inbox(Asked(conn, cells, request.merchant_id, at_ms, chains), SOURCES)
     except CellAway as away:
-        return Inbox(at_ms, away=(away.name,))
+        return Inbox(at_ms, away=(away.name,), slow=(away.name,) * isinstance(away, CellSlow))
 
 
 def _now_s() -> float:

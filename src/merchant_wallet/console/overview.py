@@ -119,7 +119,7 @@ async def _read_state(request: ConsoleRequest, conn: Connection) -> dict[str, An
         blockers = await list_blockers(conn, cells, chains=request.context.settings.shown_chains)
         shown["chains"] = await _read_chains(request, conn, blockers)
         shown["payouts"] = await read_payouts(cells, blockers)
-    shown["away"] = cells.away
+    shown |= request.missing_cells
     shown["version"] = hashlib.sha256(msgspec.json.encode(shown)).hexdigest()[:16]
     # The moment of the reading changes no figure, so it is no part of the version.
     shown["read_ms"] = request.at_ms

@@ -49,7 +49,7 @@ from merchant_wallet.console.session_cookie import COOKIE, CSRF_KEY
 from merchant_wallet.operators import sessions
 from merchant_wallet.operators.roles import Operator
 from merchant_wallet.web import csrf
-from merchant_wallet.web.cells import CellAway, PageCells
+from merchant_wallet.web.cells import CellAway, CellSlow, PageCells
 from merchant_wallet.web.client import THEME_COOKIE, Client
 from merchant_wallet.web.context import PageContext
 from merchant_wallet.web.forbidden import Forbidden
@@ -194,7 +194,9 @@ async def _complete(request: ConsoleRequest, conn: Connection, response: Respons
         log.warning("page without banner", path=request.http.url.path, reason=str(error))
         return response
     response.values |= request.frame(response.values["active"], banner, waiting)
-    response.values["away"] = sorted({*response.values["away"], *cells.away})
+    for name in cells.away:
+        request.cells.note_away(name, is_slow=name in cells.slow)
+    response.values |= request.missing_cells
     return response
 
 
@@ -213,7 +215,8 @@ def _send_to_own_password(request: ConsoleRequest) -> Response:
 
 def _show_away(request: ConsoleRequest, away: CellAway) -> Response:
     """The page for the platform's staff if a merchant's cell is away."""
-    response = request.page("console/cell_away.html", status=503, cell=away.name)
+    is_slow = isinstance(away, CellSlow)
+    response = request.page("console/cell_away.html", status=503, cell=away.name, is_slow=is_slow)
     response.headers["retry-after"] = "2"
     return response
 

@@ -149,7 +149,7 @@ class ConsoleRequest:
         shown = {
             **self._common(),
             "active": active,
-            "away": self.cells.away,
+            **self.missing_cells,
             "brings_count": False,
             "flash_message": self.flash_message,
             **values,
@@ -163,6 +163,11 @@ class ConsoleRequest:
             flash.clear(response)
         return response
 
+    @property
+    def missing_cells(self) -> dict[str, object]:
+        """The cells whose merchants are missing on the page, and those of them that are slow."""
+        return {"away": self.cells.away, "slow": self.cells.slow}
+
     def frame(self, active: str, banner: Banner, waiting: Count) -> dict[str, object]:
         """What stands around the content of a whole page."""
         return {
@@ -175,7 +180,7 @@ class ConsoleRequest:
         self, name: str, *, status: int = 200, headers: Mapping[str, str] | None = None, **values: object
     ) -> Response:
         """A part of a page, for htmx."""
-        shown = {**self._common(), "away": self.cells.away, **values}
+        shown = {**self._common(), **self.missing_cells, **values}
         return self.context.responses.page(name, self.client.language, shown, status=status, headers=headers)
 
     def redirect(self, url: str, text: str = "", *, tone: str = flash.GOOD, **values: object) -> Response:

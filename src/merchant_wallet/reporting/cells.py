@@ -2,7 +2,8 @@
 
 Rules:
 - A cell that is away, or too slow, is named in the answer. It is never left out silently, and it delays the
-  answer by at most the timeout.
+  answer by at most the timeout. A cell that does not answer in time is slow: only the caller's connections
+  tell whether it is away.
 - If no cell answers, the read fails.
 - With a single cell there is nothing to put together: its errors are the caller's, and it has no timeout of
   its own.
@@ -33,7 +34,11 @@ T = TypeVar("T")
 MAX_PARALLEL: Final = 8
 """At most so many cells are asked at once for one read."""
 TIMEOUT_S: Final = 2.0
-"""A cell that has not answered by then counts as away."""
+"""A cell that has not answered by then counts as slow."""
+
+
+class TooSlow(TransientError):
+    """A cell did not answer a question in time. It is not known to be away."""
 
 
 class AllAway(TransientError):
@@ -67,10 +72,19 @@ class Source(NamedTuple):
 
 
 class Gathered(NamedTuple, Generic[T]):
-    """The answers in the order of the cells, and the names of the cells that are away."""
+    """The answers in the order of the cells, and the names of the cells that gave none. `slow` are some of
+    these.
+    """
 
     answers: tuple[T, ...]
-    away: tuple[str, ...]
+    away: tuple[str, ...] = ()
+    slow: tuple[str, ...] = ()
+
+
+class _Missing(NamedTuple):
+    """A cell gave no answer."""
+
+    is_slow: bool
 
 
 async def read_still(home: Connection, read: Callable[[], Awaitable[T]], patience: Patience) -> T:
@@ -96,7 +110,7 @@ async def gather(
 ) -> Gathered[T]:
     """Ask every cell. Raises AllAway if none answers, and whatever else an answer raises."""
     if len(sources) == 1:
-        return Gathered((await _ask(sources[0], ask),), ())
+        return Gathered((await _ask(sources[0], ask),))
     places = asyncio.Semaphore(MAX_PARALLEL)
     asked = [asyncio.create_task(_ask_in_turn(places, source, ask, timeout_s)) for source in sources]
     try:
@@ -104,19 +118,28 @@ async def gather(
     finally:
         for task in asked:
             task.cancel()
-    answers = tuple(answer for answered in found for answer in answered)
-    away = tuple(source.name for source, answered in zip(sources, found, strict=True) if not answered)
-    if not answers:
-        raise AllAway(f"no cell answers: {', '.join(away)}")
-    return Gathered(answers, away)
+    gathered = _put_together(sources, found)
+    if not gathered.answers:
+        raise AllAway(f"no cell answers: {', '.join(gathered.away)}")
+    return gathered
 
 
 async def try_source(
     source: Source, ask: Callable[[Connection], Awaitable[T]], timeout_s: float = TIMEOUT_S
 ) -> Gathered[T]:
     """Ask one cell that may be away."""
-    answers = await _ask_in_turn(asyncio.Semaphore(1), source, ask, timeout_s)
-    return Gathered(answers, () if answers else (source.name,))
+    return _put_together([source], [await _ask_in_turn(asyncio.Semaphore(1), source, ask, timeout_s)])
+
+
+def _put_together(sources: Sequence[Source], found: Sequence[tuple[T] | _Missing]) -> Gathered[T]:
+    missing = {
+        source.name: one for source, one in zip(sources, found, strict=True) if isinstance(one, _Missing)
+    }
+    return Gathered(
+        tuple([one[0] for one in found if not isinstance(one, _Missing)]),
+        tuple(missing),
+        tuple([name for name, one in missing.items() if one.is_slow]),
+    )
 
 
 async def _ask(source: Source, ask: Callable[[Connection], Awaitable[T]]) -> T:
@@ -129,16 +152,18 @@ async def _ask_in_turn(
     source: Source,
     ask: Callable[[Connection], Awaitable[T]],
     timeout_s: float,
-) -> tuple[T, ...]:
-    """The cell's answer, or nothing if it is away. The time counts from when its turn has come."""
+) -> tuple[T] | _Missing:
+    """The cell's answer, if there is one. The time counts from when its turn has come."""
     async with places:
         try:
             async with asyncio.timeout(timeout_s):
                 return (await _ask(source, ask),)
-        except (TimeoutError, TransientError, psycopg.Error) as error:
+        except (TimeoutError, TooSlow, psycopg.errors.QueryCanceled):
+            return _Missing(is_slow=True)
+        except (TransientError, psycopg.Error) as error:
             if isinstance(error, psycopg.Error) and not is_transient_error(error):
                 raise
-            return ()
+            return _Missing(is_slow=False)
 
 
 async def gather_page(
@@ -148,17 +173,19 @@ async def gather_page(
     show: Callable[[Row], T],
     after: str | None,
     limit: int,
-) -> tuple[Page[T], tuple[str, ...]]:
-    """One page of a list over all cells, and the cells that are missing from it. Raises as `read_page`."""
-    away: dict[str, None] = {}
+) -> tuple[Page[T], dict[str, bool]]:
+    """One page of a list over all cells, and the cells that are missing from it, each with whether it is
+    slow. Raises as `read_page`.
+    """
+    missing: dict[str, bool] = {}
 
     async def read(key: Key, count: int) -> list[Row]:
         found = await gather(sources, lambda connection: make_read(connection)(key, count))
-        away.update(dict.fromkeys(found.away))
+        missing.update({name: name in found.slow for name in found.away})
         return merge_rows(order, key, count, found.answers)
 
     page = await read_page(order, read, show, after, limit)
-    return page, tuple(away)
+    return page, missing
 
 
 class Reach:
@@ -179,7 +206,7 @@ class Reach:
         self._list_all = list_all
         self._watched = home
         self._patience = patience or PAGE_PATIENCE
-        self._away: dict[str, None] = {}
+        self._missing: dict[str, bool] = {}
         self._misses = 0
 
     @property
@@ -189,12 +216,17 @@ class Reach:
 
     @property
     def away(self) -> tuple[str, ...]:
-        """The names of the cells whose merchants are missing in what was read."""
-        return tuple(sorted(self._away))
+        """The names of the cells whose merchants are missing in what was read, whatever the reason."""
+        return tuple(sorted(self._missing))
 
-    def note_away(self, name: str) -> None:
+    @property
+    def slow(self) -> tuple[str, ...]:
+        """The names of those of them that are slow and not known to be away."""
+        return tuple(sorted(name for name, is_slow in self._missing.items() if is_slow))
+
+    def note_away(self, name: str, *, is_slow: bool = False) -> None:
         """Note that a cell's merchants are missing."""
-        self._away[name] = None
+        self._missing[name] = is_slow and self._missing.get(name, True)
         self._misses += 1
 
     async def ask(
@@ -205,7 +237,7 @@ class Reach:
         Raises AllAway, and what the cell of the merchant raises.
         """
         found = await gather(await self._choose(merchant_id), ask)
-        self._note(found.away)
+        self._note({name: name in found.slow for name in found.away})
         return found.answers
 
     async def read_still(self, read: Callable[[], Awaitable[T]]) -> T:
@@ -221,7 +253,7 @@ class Reach:
     async def try_one(self, ask: Callable[[Connection], Awaitable[T]], merchant_id: int) -> T | None:
         """The answer of a merchant's cell. None if the cell is away, which is noted."""
         found = await try_source(await self._find(merchant_id), ask)
-        self._note(found.away)
+        self._note({name: name in found.slow for name in found.away})
         return found.answers[0] if found.answers else None
 
     async def try_each(self, asks: Mapping[int, Callable[[Connection], Awaitable[T]]]) -> dict[int, T]:
@@ -243,16 +275,17 @@ class Reach:
         merchant_id: int | None = None,
     ) -> Page[T]:
         """One page of a list over all cells, or of the merchant's cell. Raises as `ask` and `read_page`."""
-        page, away = await gather_page(order, await self._choose(merchant_id), make_read, show, after, limit)
-        self._note(away)
+        sources = await self._choose(merchant_id)
+        page, missing = await gather_page(order, sources, make_read, show, after, limit)
+        self._note(missing)
         return page
 
     async def _choose(self, merchant_id: int | None) -> Sequence[Source]:
         return await self._list_all() if merchant_id is None else [await self._find(merchant_id)]
 
-    def _note(self, names: Sequence[str]) -> None:
-        for name in names:
-            self.note_away(name)
+    def _note(self, missing: Mapping[str, bool]) -> None:
+        for name, is_slow in missing.items():
+            self.note_away(name, is_slow=is_slow)
 
 
 def reach_one(connection: Connection) -> Reach:

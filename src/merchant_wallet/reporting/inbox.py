@@ -134,6 +134,7 @@ class Group(msgspec.Struct, frozen=True):
 class Inbox(msgspec.Struct, frozen=True):
     """What waits at one moment, without the cells that are `away` and the kinds that are `unread`.
 
+    `slow` are those of the cells that answer, and too late.
     `partial` are the kinds that lack the items of cells that are away: not those of home alone.
     """
 
@@ -142,6 +143,7 @@ class Inbox(msgspec.Struct, frozen=True):
     away: tuple[str, ...] = ()
     unread: tuple[str, ...] = ()
     partial: tuple[str, ...] = ()
+    slow: tuple[str, ...] = ()
 
     @property
     def unknown(self) -> frozenset[str]:
@@ -246,7 +248,8 @@ async def read_inbox(asked: Asked, sources: Iterable[Source]) -> Inbox:
         elif found:
             oldest = sorted(found, key=lambda item: (item.since_ms, item.key))
             groups.append(Group(source.kind, tuple(oldest[: asked.limit]), len(oldest) > asked.limit))
-    return Inbox(asked.at_ms, tuple(groups), asked.cells.away, tuple(unread), tuple(partial))
+    cells = asked.cells
+    return Inbox(asked.at_ms, tuple(groups), cells.away, tuple(unread), tuple(partial), cells.slow)
 
 
 async def _read(source: Source, asked: Asked) -> Sequence[Item] | None:

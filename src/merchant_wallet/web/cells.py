@@ -6,8 +6,10 @@ Rules:
 - People take turns for the connections to a cell as they do for those to home (`base.fair_places`). A page
   waits while it holds its connection to home. What holds a connection to a cell must not wait for a second
   one.
-- A cell that fails, or is silent for too long, counts as away for all pages at once. A connection in the
-  background finds out when it is back, so no page waits for it.
+- A cell that breaks or refuses a connection is away for all pages at once. A connection in the background
+  finds out when it is back, so no page waits for it.
+- A cell that does not answer a page in time is slow for that page, and nothing else. A new connection in the
+  background (`PING_S`) tells whether it is away.
 - A silent connection is shut down. To cancel its statement would wait for the silent server too.
 """
 
@@ -18,6 +20,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iter
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from functools import partial
 from typing import Final, TypeVar
+from weakref import WeakSet
 
 import psycopg
 import structlog
@@ -32,7 +35,7 @@ from merchant_wallet.base.pool import Pool, PoolBusy, is_idle
 from merchant_wallet.base.workers import Connect
 from merchant_wallet.merchants.cells.carrying import carry
 from merchant_wallet.merchants.cells.directory import Directory
-from merchant_wallet.reporting.cells import Reach, Source
+from merchant_wallet.reporting.cells import Reach, Source, TooSlow
 from merchant_wallet.web.connections import Away, limit_statements
 
 log = structlog.get_logger("pages")
@@ -40,7 +43,9 @@ log = structlog.get_logger("pages")
 K = TypeVar("K")
 T = TypeVar("T")
 OPEN_S: Final = 1.5
-"""A cell that can't be connected to within this time is away."""
+"""How long a page waits for a connection to a cell."""
+PING_S: Final = 5.0
+"""A cell that was slow and can't be connected to within this time is away. A busy one can."""
 ANSWER_S: Final = 1.8
 """How long one read of a list may take in a cell. It is less than what the read of all cells waits."""
 HOLD_S: Final = 5.0
@@ -53,9 +58,17 @@ MAX_PAUSE_S: Final = 15.0
 class CellAway(Away):
     """A cell can't be used now. `name` is for the platform's staff."""
 
+    state = "away"
+
     def __init__(self, name: str, reason: str) -> None:
-        super().__init__(f"cell {name} is away: {reason}")
+        super().__init__(f"cell {name} is {self.state}: {reason}")
         self.name = name
+
+
+class CellSlow(CellAway, TooSlow):
+    """A cell has not answered in time, or all connections of the pages to it are in use."""
+
+    state = "slow"
 
 
 class CellPool:
@@ -69,10 +82,12 @@ class CellPool:
         self._failures = 0
         self._reason = ""
         self._trying: asyncio.Task[None] | None = None
+        self._pinging: asyncio.Task[None] | None = None
+        self._shut_down: WeakSet[AsyncConnection] = WeakSet()
 
     @asynccontextmanager
     async def take(self, owner: Owner) -> AsyncIterator[AsyncConnection]:
-        """A connection for one page, when it is the owner's turn. Raises CellAway."""
+        """A connection for one page, when it is the owner's turn. Raises CellAway, CellSlow."""
         if self._trying is not None:
             raise CellAway(self.cell.name, self._reason)
         async with AsyncExitStack() as stack:
@@ -80,12 +95,50 @@ class CellPool:
                 await stack.enter_async_context(self._places.hold(owner, OPEN_S))
                 connection = await stack.enter_async_context(self._pool.acquire())
             except PoolBusy as error:
-                raise CellAway(self.cell.name, str(error)) from error
-            except (psycopg.OperationalError, TransientError, TimeoutError) as error:
+                raise CellSlow(self.cell.name, str(error)) from error
+            except TimeoutError as error:
+                raise self._note_slow(_describe(error)) from error
+            except (psycopg.OperationalError, TransientError) as error:
                 self.note_failure(_describe(error))
                 raise CellAway(self.cell.name, _describe(error)) from error
-            with shut_down_after(connection, HOLD_S):
+            with self.limit(connection, HOLD_S):
                 yield connection
+
+    @contextmanager
+    def limit(self, connection: AsyncConnection, limit_s: float) -> Iterator[None]:
+        """Shut a connection down if what is inside takes longer than `limit_s`."""
+        timer = asyncio.get_running_loop().call_later(limit_s, self._end, connection)
+        try:
+            yield
+        finally:
+            timer.cancel()
+
+    def _end(self, connection: AsyncConnection) -> None:
+        self._shut_down.add(connection)
+        _shut_down(connection)
+
+    def explain_broken(self, connection: AsyncConnection, error: Exception) -> CellAway:
+        """What it means that a page's connection has broken: a limit was over, or the cell has failed."""
+        if connection in self._shut_down:
+            return self._note_slow("no answer in time")
+        self.note_failure(_describe(error))
+        return CellAway(self.cell.name, _describe(error))
+
+    def _note_slow(self, reason: str) -> CellSlow:
+        """The cell has not answered in time. Look in the background whether it is away."""
+        if self._trying is None and self._pinging is None:
+            log.warning("cell slow", cell=self.cell.name, reason=reason)
+            self._pinging = asyncio.create_task(self._ping())
+        return CellSlow(self.cell.name, reason)
+
+    async def _ping(self) -> None:
+        try:
+            await (await self._open(PING_S)).close()
+        except Exception as error:
+            # Whatever it is, the cell can't be used.
+            self.note_failure(_describe(error))
+        finally:
+            self._pinging = None
 
     def note_failure(self, reason: str) -> None:
         """The cell is away from now on, until it is tried again."""
@@ -101,13 +154,14 @@ class CellPool:
 
     async def close(self) -> None:
         """Close all connections."""
-        if self._trying is not None:
-            self._trying.cancel()
-            await asyncio.gather(self._trying, return_exceptions=True)
+        tasks = [task for task in (self._trying, self._pinging) if task is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
         await self._pool.close()
 
-    async def _open(self) -> AsyncConnection:
-        async with asyncio.timeout(OPEN_S):
+    async def _open(self, limit_s: float | None = None) -> AsyncConnection:
+        async with asyncio.timeout(limit_s or OPEN_S):
             connection = await self._directory.connect(self.cell)
             try:
                 await limit_statements(connection)
@@ -235,11 +289,10 @@ class PageCells(Reach):
         return [(group, answers.get(merchant_of(group[0]))) for group in groups.values()]
 
     def raise_if_away(self, error: psycopg.Error) -> None:
-        """Raise CellAway if the connection to a cell has broken."""
+        """Raise CellAway or CellSlow if the connection to a cell has broken."""
         for pool, connection in self._taken.values():
             if connection.closed:
-                pool.note_failure(_describe(error))
-                raise CellAway(pool.cell.name, _describe(error)) from error
+                raise pool.explain_broken(connection, error) from error
 
     async def _learn(self, merchant_ids: Collection[int]) -> None:
         if unknown := [one for one in merchant_ids if one not in self._cells]:
@@ -265,33 +318,22 @@ class PageCells(Reach):
 
     @asynccontextmanager
     async def _lend(self, cell: Cell) -> AsyncIterator[AsyncConnection]:
-        """The page's connection to a cell for one read. Raises CellAway."""
+        """The page's connection to a cell for one read. Raises CellAway, CellSlow."""
         connection = await self._take(cell)
         if cell.cell_id == DEFAULT_CELL_ID:
             yield connection
             return
         pool = self._pools.get(cell)
         try:
-            with shut_down_after(connection, ANSWER_S):
+            with pool.limit(connection, ANSWER_S):
                 yield connection
         except psycopg.Error as error:
             if not connection.closed:
                 raise
-            pool.note_failure(_describe(error))
-            raise CellAway(cell.name, _describe(error)) from error
+            raise pool.explain_broken(connection, error) from error
         except CellClosed as error:
             raise CellAway(cell.name, _describe(error)) from error
         pool.note_answer()
-
-
-@contextmanager
-def shut_down_after(connection: AsyncConnection, limit_s: float) -> Iterator[None]:
-    """Shut a connection down if what is inside takes longer than `limit_s`."""
-    timer = asyncio.get_running_loop().call_later(limit_s, _shut_down, connection)
-    try:
-        yield
-    finally:
-        timer.cancel()
 
 
 def _shut_down(connection: AsyncConnection) -> None:
