@@ -7,6 +7,7 @@ import re
 from datetime import datetime
 from decimal import Decimal
 
+import pytest
 from tests.archive_scene import MONTHS
 from tests.book.fake_writer import MERCHANT_ID
 from tests.cli.conftest import Wallet
@@ -18,6 +19,7 @@ from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.config import load_settings
 from merchant_wallet.base.db import connect
 from merchant_wallet.book.checkpoint_keys import OLD_KEY
+from merchant_wallet.cli import terminal
 from merchant_wallet.custody import records
 from merchant_wallet.processes.base import make_base
 from merchant_wallet.processes.month_reports import MonthReports
@@ -192,7 +194,7 @@ def test_a_month_is_restated_and_keeps_its_first_version(wallet: Wallet, named: 
 
 
 def test_an_archived_month_adds_up_in_a_spreadsheet_to_the_report(
-    wallet: Wallet, named: dict[str, int]
+    wallet: Wallet, named: dict[str, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wallet.ask("archive", "run", "--before", "2025-12")
     report = wallet.ask("finance", "report", "2025-10", "--merchant", MERCHANT_ID)
@@ -212,6 +214,10 @@ def test_an_archived_month_adds_up_in_a_spreadsheet_to_the_report(
             assert sum([Decimal(row[column]) for row in rows]) == change, column
             compared += 1
     assert compared >= 4
+    monkeypatch.setattr(terminal, "PROGRESS_INTERVAL_S", 0)
+    days = ("--from", "2025-10-01", "--to", "2025-10-31")
+    shown = wallet.run("finance", "export", "withdrawals", *days, "--output", path).stderr
+    assert f"{path.read_bytes().count(10) - 1} lines are written" in shown
 
 
 def note_held(wallet: Wallet, held: str, day: str) -> None:

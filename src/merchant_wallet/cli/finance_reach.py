@@ -77,19 +77,27 @@ async def _write_books(
     from merchant_wallet.web.accounting_files import AUDIT, Scope, stream_rows
 
     archive = ArchiveFolder(session.settings.archive_folder)
-    if what == AUDIT:
-        scope = Scope(merchant_id or 0, "", span.since_ms, span.until_ms)
-        async for piece in stream_rows(session.conn, archive, what, scope, reader):
+    progress, written = Progress(), 0
+
+    async def write(conn: Any, scope: Scope) -> None:
+        nonlocal written
+        async for piece in stream_rows(conn, archive, what, scope, reader):
             stream.write(piece)
+            written += piece.count(b"\n")
+            progress.show(f"{written:,} lines are written")
+
+    if what == AUDIT:
+        await write(session.conn, Scope(merchant_id or 0, "", span.since_ms, span.until_ms))
+        progress.end()
         return
     after = 0
     while page := await page_merchants(session.conn, after, merchant_id):
         for one_id, name in page:
             scope = Scope(one_id, name, span.since_ms, span.until_ms)
             async with session.cell(one_id) as cell:
-                async for piece in stream_rows(cell, archive, what, scope, reader):
-                    stream.write(piece)
+                await write(cell, scope)
         after = page[-1][0]
+    progress.end()
 
 
 async def verify_months(session: Session, wanted: str | None, given: Sequence[str]) -> dict[str, Any]:

@@ -18,6 +18,8 @@ import re
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
+from string import ascii_letters
 from typing import Any, Final, Protocol
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -72,6 +74,9 @@ _CHANGED_BY_SHEETS: Final = re.compile(
     r"0\d+|\d{16,}|\d+(\.\d+)?[eE]\d+|\d{1,4}([-/:.]\d{1,4}){1,2}", re.ASCII
 )
 """Leading zeros, more digits than a double has, an exponent, a date or a time."""
+_LETTERS: Final = frozenset(ascii_letters)
+_UNCHANGED: Final = ["0"] * len(CHANGES)
+_PLACES: Final = {change: place for place, change in enumerate(CHANGES)}
 
 Cell = str | int | None
 
@@ -110,9 +115,19 @@ class Reader:
         """A time and its offset; two empty cells without one."""
         if at_ms is None:
             return "", ""
-        at = datetime.fromtimestamp(at_ms / 1000, UTC).astimezone(self.zone)
-        offset = at.strftime("%z")
-        return at.strftime("%Y-%m-%d %H:%M:%S"), f"UTC{offset[:3]}:{offset[3:5]}"
+        at_s = at_ms // 1000
+        minute, offset = _tell_minute(self.zone, at_s // 60)
+        return f"{minute}:{at_s % 60:02d}", offset
+
+
+@lru_cache(maxsize=4096)
+def _tell_minute(zone: ZoneInfo, minutes: int) -> tuple[str, str]:
+    """The local time of a minute since the epoch, and its offset. No zone has had an offset with seconds
+    since 1972.
+    """
+    at = datetime.fromtimestamp(minutes * 60, UTC).astimezone(zone)
+    offset = at.strftime("%z")
+    return at.strftime("%Y-%m-%d %H:%M"), f"UTC{offset[:3]}:{offset[3:5]}"
 
 
 def read_days(zone: ZoneInfo, first: str, last: str) -> tuple[int, int]:
@@ -210,7 +225,11 @@ def _audit_columns(reader: Reader) -> list[str]:
 
 def _text(value: object) -> str:
     """A text of others, which must not begin a formula, and is kept as it is."""
-    text = "" if value is None else disarm(str(value))
+    text = "" if value is None else str(value)
+    if text[:1] in _LETTERS and ";" not in text:
+        # Neither a formula nor a number. Most texts are so, and this costs a tenth of the searches below.
+        return text
+    text = disarm(text)
     return f"'{text}" if _CHANGED_BY_SHEETS.fullmatch(text) else text
 
 
@@ -218,35 +237,49 @@ def _start(reader: Reader, scope: Scope, at_ms: int) -> list[Cell]:
     return [*reader.local(at_ms), _text(scope.merchant)]
 
 
-def _entry_cells(one: Movement, reader: Reader) -> list[Cell]:
-    texts = [one.ext_user_id, one.mc_order_id]
-    kind = name_kind(one.kind, reader.translate)
-    return [one.entry_id, kind, *map(_text, texts), one.order_id, one.chain, one.tx_hash]
+def _entry_cells(one: Movement, kind: str) -> list[Cell]:
+    texts = (_text(one.ext_user_id), _text(one.mc_order_id))
+    return [one.entry_id, kind, *texts, one.order_id, one.chain, one.tx_hash]
+
+
+def _make_kinds(reader: Reader) -> Callable[[str], str]:
+    """The kinds of entries in words. Each is translated once."""
+    return lru_cache(maxsize=None)(lambda kind: name_kind(kind, reader.translate))
+
+
+def _make_accounts(reader: Reader) -> Callable[[int, str | None], str]:
+    """The accounts in words, as cells. The fixed ones and those of the last sub-users are remembered."""
+    return lru_cache(maxsize=4096)(lambda number, name: _text(name_account(number, name, reader.translate)))
+
+
+def _change_cells(changes: Mapping[tuple[str, str], int]) -> list[str]:
+    cells = _UNCHANGED.copy()
+    for change, units in changes.items():
+        cells[_PLACES[change]] = format_units(units)
+    return cells
 
 
 async def _movement_rows(
     conn: Connection, archive: ArchiveFolder, scope: Scope, reader: Reader
 ) -> AsyncIterator[Sequence[Cell]]:
-    span = (scope.since_ms, scope.until_ms)
+    span, name_entry, merchant = (scope.since_ms, scope.until_ms), _make_kinds(reader), _text(scope.merchant)
     async for one in accounting_rows.read_movements(conn, archive, scope.merchant_id, *span):
-        changes = [format_units(one.changes.get(key, 0)) for key in CHANGES]
         rate = format_rate(one.rate_e8) if one.rate_e8 else ""
-        start = _start(reader, scope, one.at_ms)
-        yield [*start, *_entry_cells(one, reader), rate, _text(one.reason), *changes]
+        cells = [*reader.local(one.at_ms), merchant, *_entry_cells(one, name_entry(one.kind)), rate]
+        yield [*cells, _text(one.reason), *_change_cells(one.changes)]
 
 
 async def _posting_rows(
     conn: Connection, archive: ArchiveFolder, scope: Scope, reader: Reader
 ) -> AsyncIterator[Sequence[Cell]]:
-    span = (scope.since_ms, scope.until_ms)
+    span, name_entry, merchant = (scope.since_ms, scope.until_ms), _make_kinds(reader), _text(scope.merchant)
+    name = _make_accounts(reader)
     async for one in accounting_rows.read_movements(conn, archive, scope.merchant_id, *span):
-        head = [*_start(reader, scope, one.at_ms), *_entry_cells(one, reader)]
-        for each in one.postings:
-            source = name_account(each.source_id, each.source_user, reader.translate)
-            target = name_account(each.target_id, each.target_user, reader.translate)
+        head = [*reader.local(one.at_ms), merchant, *_entry_cells(one, name_entry(one.kind))]
+        for number, each in enumerate(one.postings, 1):
+            accounts = [name(side, one.names.get(side)) for side in (each.source_id, each.target_id)]
             units = (each.amount_units, each.source_balance, each.target_balance)
-            amount, *balances = map(format_units, units)
-            yield [*head, each.number, _text(source), _text(target), each.currency, amount, *balances]
+            yield [*head, number, *accounts, each.currency, *map(format_units, units)]
 
 
 async def _order_rows(
@@ -341,7 +374,7 @@ FILES: Final[dict[str, AccountingFile]] = {
 def render_row(cells: Sequence[Cell]) -> str:
     """One line of CSV, line end included (RFC 4180)."""
     text = io.StringIO()
-    csv.writer(text).writerow(["" if cell is None else cell for cell in cells])
+    csv.writer(text).writerow(cells)
     return text.getvalue()
 
 
@@ -354,14 +387,16 @@ async def stream_rows(
     conn: Connection, archive: ArchiveFolder, name: str, scope: Scope, reader: Reader
 ) -> AsyncIterator[bytes]:
     """The rows of one merchant, or of the audit log, in pieces."""
-    piece, size = [], 0
+    piece = io.StringIO()
+    write, rows = csv.writer(piece).writerow, 0
     async for cells in FILES[name].rows(conn, archive, scope, reader):
-        text = render_row(cells)
-        piece.append(text)
-        size += len(text)
-        if not len(piece) % ROWS_A_TURN:
-            await asyncio.sleep(0)
-        if size >= PIECE_CHARACTERS:
-            yield "".join(piece).encode()
-            piece, size = [], 0
-    yield "".join(piece).encode()
+        write(cells)
+        rows += 1
+        if rows % ROWS_A_TURN:
+            continue
+        await asyncio.sleep(0)
+        if piece.tell() >= PIECE_CHARACTERS:
+            yield piece.getvalue().encode()
+            piece.seek(0)
+            piece.truncate()
+    yield piece.getvalue().encode()

@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from datetime import UTC, datetime
 from decimal import Decimal
 from functools import partial
 from zoneinfo import ZoneInfo
@@ -235,6 +236,17 @@ async def test_the_report_as_csv_is_the_report(finance: Finance) -> None:
                 continue
             moved = sum([Decimal(row["In"]) - Decimal(row["Out"]) for row in lines[1:-1]], Decimal())
             assert Decimal(lines[0]["Balance"]) + moved == Decimal(lines[-1]["Balance"])
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Asia/Kathmandu", "Europe/Berlin", "America/St_Johns"])
+def test_local_times_are_those_of_the_zone_also_where_clocks_are_changed(zone: str) -> None:
+    reader = replace(ENGLISH, zone=ZoneInfo(zone))
+    change_ms = int(datetime(2024, 10, 27, 1, tzinfo=UTC).timestamp()) * 1000
+    for at_ms in (0, change_ms - 1, change_ms, change_ms + 59_999, change_ms + 8 * 86_400_000 + 61_001):
+        at = datetime.fromtimestamp(at_ms // 1000, ZoneInfo(zone))
+        # As in "2024-10-27 03:00:00+01:00".
+        text = at.isoformat(" ")
+        assert reader.local(at_ms) == (text[:19], f"UTC{text[19:]}")
 
 
 def test_days_begin_in_the_chosen_zone_and_an_unknown_zone_is_refused() -> None:

@@ -16,7 +16,7 @@ import msgspec
 from merchant_wallet.base.db import Queries
 from merchant_wallet.book.archive.files import ArchiveFolder
 from merchant_wallet.book.chart import CHAIN_OF_KIND, FEES_ID_OF, FIXED_BY_ID, LAST_FIXED_ID, SUBUSER
-from merchant_wallet.book.state import Entry
+from merchant_wallet.book.state import Entry, Posting
 from merchant_wallet.reporting.finance.journal import PAST_ALL_IDS, read_entry_pages
 from merchant_wallet.reporting.paging import Connection, Row, fetch
 
@@ -26,26 +26,21 @@ ENTRIES_A_PAGE: Final = 250
 """Few, since a page is decoded in one piece, and merchants' requests wait that long."""
 OUTSIDE: Final = "outside"
 """The chains' accounts in one column: what came in from outside is below zero."""
+NAMES_KEPT: Final = 10_000
+"""So many sub-users' names are remembered while a file is written. A name never changes."""
+_COLUMNS: Final = {
+    number: OUTSIDE if fixed.kind in CHAIN_OF_KIND else fixed.kind for number, fixed in FIXED_BY_ID.items()
+}
+_FEES_IDS: Final = frozenset(FEES_ID_OF.values())
+_NO_ORDER: Final[Mapping[str, Any]] = {}
 CALLBACK_STATES: Final = ("delivered", "due", "paused", "dead_letter")
 CALLBACK_TYPES: Final = ("withdrawal", "deposit")
 
 
-class PostingRow(msgspec.Struct, frozen=True):
-    """One posting. The accounts are ids; a wallet has its sub-user's name."""
-
-    number: int
-    source_id: int
-    source_user: str | None
-    target_id: int
-    target_user: str | None
-    currency: str
-    amount_units: int
-    source_balance: int
-    target_balance: int
-
-
-class Movement(msgspec.Struct, frozen=True):
-    """One entry. `changes` are by account kind and currency, with `OUTSIDE` for the chains."""
+class Movement(msgspec.Struct, frozen=True, gc=False):
+    """One entry. `changes` are by account kind and currency, with `OUTSIDE` for the chains. `names` has the
+    extUserId of each sub-user in the postings, and of others.
+    """
 
     entry_id: int
     at_ms: int
@@ -59,20 +54,24 @@ class Movement(msgspec.Struct, frozen=True):
     reason: str | None
     changes: Mapping[tuple[str, str], int]
     fees: Mapping[str, int]
-    postings: tuple[PostingRow, ...]
+    postings: tuple[Posting, ...]
+    names: Mapping[int, str]
 
 
 async def read_movements(
     cell: Connection, archive: ArchiveFolder, merchant_id: int, since_ms: int, until_ms: int
 ) -> AsyncIterator[Movement]:
     """Every entry of a period that moved something."""
+    names: dict[int, str] = {}
     pages = read_entry_pages(cell, archive, merchant_id, since_ms, until_ms, ENTRIES_A_PAGE)
     async for page in pages:
         entries = [entry for entry in page if entry.postings]
         if not entries:
             continue
         facts = {entry.entry_id: _read_facts(entry) for entry in entries}
-        names = await _find_names(cell, merchant_id, entries)
+        # A new one, since movements keep the old one.
+        names = names if len(names) < NAMES_KEPT else {}
+        await _learn_names(cell, merchant_id, entries, names)
         orders = await _find_orders(cell, merchant_id, facts)
         for entry in entries:
             yield _make_movement(entry, facts[entry.entry_id], names, orders)
@@ -87,12 +86,15 @@ def _read_facts(entry: Entry) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-async def _find_names(cell: Connection, merchant_id: int, entries: Sequence[Entry]) -> dict[int, str]:
+async def _learn_names(
+    cell: Connection, merchant_id: int, entries: Sequence[Entry], names: dict[int, str]
+) -> None:
+    """Add the names of the sub-users of some entries to `names`."""
     ids = {one for entry in entries for each in entry.postings for one in (each.source_id, each.target_id)}
-    wallets = sorted([one for one in ids if one > LAST_FIXED_ID])
+    wallets = sorted([one for one in ids if one > LAST_FIXED_ID and one not in names])
     values = {"merchant_id": merchant_id, "user_ids": wallets}
     rows = await fetch(cell, QUERIES["find_sub_users"].text, values) if wallets else []
-    return {row["user_id"]: row["ext_user_id"] for row in rows}
+    names.update({row["user_id"]: row["ext_user_id"] for row in rows})
 
 
 async def _find_orders(
@@ -109,53 +111,34 @@ def _make_movement(
 ) -> Movement:
     changes: dict[tuple[str, str], int] = {}
     fees: dict[str, int] = {}
+    user = None
     for one in entry.postings:
-        for account_id, units in ((one.source_id, -one.amount_units), (one.target_id, one.amount_units)):
-            key = (_column_of(account_id), one.currency)
-            changes[key] = changes.get(key, 0) + units
-        if one.target_id in FEES_ID_OF.values():
-            fees[one.currency] = fees.get(one.currency, 0) + one.amount_units
+        units, currency = one.amount_units, one.currency
+        source = (_COLUMNS.get(one.source_id, SUBUSER), currency)
+        target = (_COLUMNS.get(one.target_id, SUBUSER), currency)
+        changes[source] = changes.get(source, 0) - units
+        changes[target] = changes.get(target, 0) + units
+        if one.target_id in _FEES_IDS:
+            fees[currency] = fees.get(currency, 0) + units
+        user = user or names.get(one.source_id) or names.get(one.target_id)
     # A withdrawal's entry has the order's own id.
     order_id = entry.entry_id if entry.kind == "withdraw" else facts.get("orderId")
-    order = orders.get(order_id or 0, {})
-    users = [
-        names[one] for each in entry.postings for one in (each.source_id, each.target_id) if one in names
-    ]
+    order = orders.get(order_id or 0, _NO_ORDER)
     return Movement(
         entry.entry_id,
         entry.at_ms,
         entry.kind,
         entry.mc_order_id or order.get("mc_order_id"),
         order_id,
-        users[0] if users else None,
+        user,
         facts.get("chain") or facts.get("chainType") or order.get("chain"),
         facts.get("txHash") or order.get("tx_hash"),
         entry.rate_e8,
         facts.get("reason"),
         changes,
         fees,
-        tuple([_make_posting(number, one, names) for number, one in enumerate(entry.postings, 1)]),
-    )
-
-
-def _column_of(account_id: int) -> str:
-    if account_id > LAST_FIXED_ID:
-        return SUBUSER
-    kind = FIXED_BY_ID[account_id].kind
-    return OUTSIDE if kind in CHAIN_OF_KIND else kind
-
-
-def _make_posting(number: int, one: Any, names: Mapping[int, str]) -> PostingRow:
-    return PostingRow(
-        number,
-        one.source_id,
-        names.get(one.source_id),
-        one.target_id,
-        names.get(one.target_id),
-        one.currency,
-        one.amount_units,
-        one.source_balance,
-        one.target_balance,
+        entry.postings,
+        names,
     )
 
 
