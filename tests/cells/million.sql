@@ -25,7 +25,8 @@ select merchant_id, account_id, 'u' || account_id, 'u' || account_id, account_id
 insert into deposit (merchant_id, chain, tx_hash, log_index, block_number, block_hash, sender, address, user_id, amount, status,
                      seen_ms, final_ms)
 select merchant_id, case when user_id % 2 = 0 then 'ERC20' else 'TRC20' end, 't' || user_id, 0, user_id, 'b', evm_address, evm_address,
-       user_id, 1, case when user_id % 1000 > 0 then 'credited' when user_id % 2000 > 0 then 'held' else 'seen' end, user_id, case when user_id % 2000 > 0 then user_id end
+       user_id, 1, case when user_id % 1000 > 0 then 'credited' when user_id % 2000 > 0 then 'held' else 'seen' end,
+       user_id, case when user_id % 2000 > 0 then user_id end
   from sub_user;
 insert into withdrawal (merchant_id, order_id, mc_order_id, amount, fee, rate_e8, chain, address, notify_url, status, step_no,
                         deadline_ms, created_ms)

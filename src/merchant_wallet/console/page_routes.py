@@ -194,9 +194,10 @@ async def _complete(request: ConsoleRequest, conn: Connection, response: Respons
         log.warning("page without banner", path=request.http.url.path, reason=str(error))
         return response
     response.values |= request.frame(response.values["active"], banner, waiting)
-    for name in cells.away:
-        request.cells.note_away(name, is_slow=name in cells.slow)
-    response.values |= request.missing_cells
+    missing = {*response.values["away"], *cells.away}
+    # A cell that was slow for one part of the page and away for the other is away.
+    away = {*response.values["away"]} - {*response.values["slow"]} | {*cells.away} - {*cells.slow}
+    response.values |= {"away": sorted(missing), "slow": sorted(missing - away)}
     return response
 
 
