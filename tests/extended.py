@@ -118,6 +118,7 @@ EXTENDED: Final = {
     "tests/journeys/test_sandbox_control.py::test_an_order_that_was_frozen": "waits for turns of the workers",
     "tests/journeys/test_sandbox_values.py::test_a_late": "waits for turns of the workers",
     "tests/journeys/test_sandbox_values.py::test_slow_answers": "waits for seconds",
+    "tests/journeys/test_silent_primary.py": "two servers",
     "tests/journeys/test_traces.py::test_a_collector_that": "waits for time-outs",
     "tests/notifications/test_cell_away.py": "two servers",
     "tests/observability/test_alerts.py": "Prometheus",

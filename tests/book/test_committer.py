@@ -66,7 +66,7 @@ def test_a_suspect_connection_is_not_used_again(database_url: str, mode: Mode) -
         (before,) = await list_pids(database_url)
         async with await connect(database_url) as refused:
             assert isinstance(refused, Connection)
-            refused.read_only_errors.note()
+            refused.session.note_refusal()
         await _commit(committer, book, "second", mode)
         await until_gone(database_url, before)
         await committer.close()

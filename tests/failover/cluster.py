@@ -1,7 +1,8 @@
 """Three PostgreSQL under Patroni, and etcd, on loopback. Patroni's settings are `deploy/patroni.yml`.
 
-Rules: of the file only names, addresses, folders and passwords are replaced. Patroni runs as the user of the
-own PostgreSQL: as root as `nobody`.
+Rules: of the file only names, addresses, folders and passwords are replaced, and for the asynchronous drill
+`synchronous_mode`. Patroni runs as the user of the own PostgreSQL: as root as `nobody`. Everybody reaches a
+server, and a server reaches etcd, over links that can be cut.
 """
 
 import os
@@ -14,6 +15,7 @@ from typing import Any, Final
 
 import httpx
 import psycopg
+from tests.failover.links import Link, open_links
 from tests.ports import find_port
 from tests.tools import COMMAND, find_tool
 from tests.waits import wait_until
@@ -42,9 +44,15 @@ def find_program(name: str) -> Path:
 class Node:
     """One database server: Patroni, and the PostgreSQL that it starts."""
 
-    def __init__(self, name: str, root: Path, patroni: Path, etcd: str, password: str) -> None:
+    def __init__(
+        self, name: str, root: Path, patroni: Path, etcd_port: int, password: str, *, synchronous: bool
+    ) -> None:
         self.name = name
-        self.port, self.rest_port = find_port(), find_port()
+        self._port, self.rest_port = find_port(), find_port()
+        self._link, self._etcd_link = Link(self._port), Link(etcd_port)
+        self.links = [self._link, self._etcd_link]
+        self.port = self._link.port
+        self._synchronous = synchronous
         self._root = root / name
         self._root.mkdir()
         folder = DataFolder(self._root)
@@ -53,7 +61,7 @@ class Node:
         self._programs = replace(choose_programs(folder), path=patroni.parent)
         self._bin = choose_programs(folder).path
         self.file = self._root / "patroni.yml"
-        self.file.write_text(self._render(etcd, password))
+        self.file.write_text(self._render(password))
         for path in (self._root, self.file):
             self._give(path)
         self._process: subprocess.Popen[bytes] | None = None
@@ -62,14 +70,15 @@ class Node:
         if self._programs.account:
             os.chown(path, self._programs.account.uid, self._programs.account.gid)
 
-    def _render(self, etcd: str, password: str) -> str:
+    def _render(self, password: str) -> str:
         text = CONFIGURATION.read_text()
         here = "127.0.0.1"
         for before, after in (
             ("name: db1", f"name: {self.name}"),
-            ("10.0.0.1:2379,10.0.0.2:2379,10.0.0.3:2379", etcd),
+            ("10.0.0.1:2379,10.0.0.2:2379,10.0.0.3:2379", f"{here}:{self._etcd_link.port}"),
             ("10.0.0.1:8008", f"{here}:{self.rest_port}"),
-            ("10.0.0.1:5432", f"{here}:{self.port}"),
+            ("connect_address: 10.0.0.1:5432", f"connect_address: {here}:{self.port}"),
+            ("10.0.0.1:5432", f"{here}:{self._port}"),
             ("10.0.0.0/24", "127.0.0.0/8"),
             ("/var/lib/postgresql/wallet", str(self._root / "data")),
             ("/usr/lib/postgresql/18/bin", str(self._bin)),
@@ -81,6 +90,9 @@ class Node:
         ):
             assert before in text, before
             text = text.replace(before, after)
+        if not self._synchronous:
+            text = text.replace("synchronous_mode: quorum", "synchronous_mode: off")
+            text = text.replace("synchronous_mode_strict: true", "synchronous_mode_strict: false")
         return text
 
     def start(self) -> None:
@@ -107,7 +119,7 @@ class Node:
     def kill_postgres(self) -> None:
         """kill -9 all of PostgreSQL. Patroni lives."""
         for pid in self.list_postgres():
-            _kill(pid)
+            _signal(pid, signal.SIGKILL)
 
     def kill(self) -> None:
         """kill -9 everything, as if the machine had lost its power."""
@@ -117,6 +129,34 @@ class Node:
         if self._process is not None:
             self._process.wait()
             self._process = None
+
+    def freeze(self) -> None:
+        """Stop every process of the server. Its connections stay open."""
+        self.hang()
+        for pid in self.list_postgres():
+            _signal(pid, signal.SIGSTOP)
+
+    def hang(self) -> None:
+        """Stop Patroni. PostgreSQL goes on."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """Let everything go on that was stopped."""
+        assert self._process is not None
+        for pid in self.list_postgres():
+            _signal(pid, signal.SIGCONT)
+        self._process.send_signal(signal.SIGCONT)
+
+    def cut(self) -> None:
+        """Unplug the server's network."""
+        for link in self.links:
+            link.cut()
+
+    def mend(self) -> None:
+        """Plug it in again."""
+        for link in self.links:
+            link.mend()
 
     @property
     def is_alive(self) -> bool:
@@ -135,25 +175,28 @@ class Node:
         return (self._root / "patroni.log").read_text(errors="replace")[-4000:]
 
 
-def _kill(pid: int) -> None:
+def _signal(pid: int, number: signal.Signals) -> None:
     try:
-        os.kill(pid, signal.SIGKILL)
+        os.kill(pid, number)
     except ProcessLookupError:
-        # It ended together with one that was killed before.
+        # It ended, for example together with one that was killed before.
         return
 
 
 class Cluster:
     """etcd and three nodes, from start to stop."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, *, synchronous: bool = True) -> None:
+        self._synchronous = synchronous
         self._etcd_program, self._patroni = find_program("etcd"), find_program("patroni")
         self._root = root
         self._password = secrets.token_hex(16)
         self._etcd_ports = find_port(), find_port()
         self._etcd: subprocess.Popen[bytes] | None = None
-        etcd = f"127.0.0.1:{self._etcd_ports[0]}"
-        self.nodes = [Node(name, root, self._patroni, etcd, self._password) for name in NAMES]
+        self.nodes = [
+            Node(name, root, self._patroni, self._etcd_ports[0], self._password, synchronous=synchronous)
+            for name in NAMES
+        ]
 
     def start(self) -> None:
         """Start everything, and wait for a primary with two standbys."""
@@ -165,6 +208,7 @@ class Cluster:
             self._etcd = subprocess.Popen(
                 [self._etcd_program, *words], stdout=log, stderr=log, start_new_session=True
             )
+        open_links([link for node in self.nodes for link in node.links])
         self.nodes[0].start()
         wait_until(self.nodes[0].is_primary, "the first node is the primary")
         for node in self.nodes[1:]:
@@ -175,9 +219,10 @@ class Cluster:
         """The node that Patroni calls the primary."""
         return next((node for node in self.nodes if node.is_alive and node.is_primary()), None)
 
-    def url(self, user: str, password: str, database: str = DATABASE) -> str:
-        """A URL with all hosts, as the documents have it."""
-        hosts = ",".join(f"127.0.0.1:{node.port}" for node in self.nodes)
+    def url(self, user: str, password: str, database: str = DATABASE, *, backwards: bool = False) -> str:
+        """A URL with all hosts, as the documents have it, or in the other order."""
+        nodes = reversed(self.nodes) if backwards else self.nodes
+        hosts = ",".join(f"127.0.0.1:{node.port}" for node in nodes)
         options = "target_session_attrs=read-write&connect_timeout=2"
         return f"postgresql://{user}:{password}@{hosts}/{database}?{options}"
 
@@ -213,12 +258,13 @@ class Cluster:
         assert done.returncode == 0, done.stdout + done.stderr
 
     def until_whole(self) -> None:
-        """Wait until the primary has two standbys, either of which may answer for a commit."""
-        wait_until(self._is_whole, "two standbys are synchronous")
+        """Wait until the primary has two standbys: of synchronous ones either may answer for a commit."""
+        wait_until(self._is_whole, "two standbys are connected")
 
     def _is_whole(self) -> bool:
+        state = "quorum" if self._synchronous else "async"
         question = (
-            "select count(*) from pg_stat_replication where state = 'streaming' and sync_state = 'quorum'"
+            f"select count(*) from pg_stat_replication where state = 'streaming' and sync_state = '{state}'"
         )
         try:
             return self.ask(question) == [(2,)]

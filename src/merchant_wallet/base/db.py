@@ -2,8 +2,7 @@
 
 Rules:
 - Connections commit by themselves. Code that needs a transaction opens one.
-- After a server refused to write, all connections of this process to its address that were open then are
-  replaced when they are next needed. So readers too follow to the new primary.
+- `hosts` says which of a URL's hosts a new connection leads to, and when it is replaced.
 - SQL is beside the module that runs it, never inside Python.
 - A query's text is used as written. Its parameters may be PostgreSQL's (`$1::bigint`) or psycopg's
   (`%(name)s`).
@@ -17,15 +16,15 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import Ping, TransactionStatus
-from psycopg.pq.abc import PGconn
 
 from merchant_wallet.base import sqlstates
 from merchant_wallet.base.errors import TransientError
+from merchant_wallet.base.hosts import Session, choose
 from merchant_wallet.base.poolers import PoolerRefused, refuse_shared_sessions
 from merchant_wallet.base.session_settings import choose_settings, set_all
 from merchant_wallet.base.sqlstates import READ_ONLY, Explanation, is_away, is_transient
@@ -117,36 +116,13 @@ def _ping(pgconn: PGconn) -> Ping:
     return Ping(psycopg.pq.PGconn.ping(make_conninfo("", **place, connect_timeout=2).encode()))
 
 
-class ReadOnlyErrors:
-    """Counts a server's refusals to write, by address. An older connection may lead to the old primary.
-
-    A connection takes one when it is opened. The address is the one in its URL, with all its hosts.
-    """
-
-    _counts: ClassVar[dict[str, int]] = {}
-
-    def __init__(self, pgconn: PGconn) -> None:
-        told = {option.keyword: option.val for option in pgconn.info}
-        self.address = ",".join((told.get(name) or b"").decode() for name in (b"host", b"hostaddr", b"port"))
-        self._seen = self._counts.get(self.address, 0)
-
-    @property
-    def is_suspect(self) -> bool:
-        """Whether a server at this address refused to write since the connection was opened."""
-        return self._seen != self._counts.get(self.address, 0)
-
-    def note(self) -> None:
-        """Count one refusal to write. This connection and all older ones to the address are suspect now."""
-        self._counts[self.address] = self._counts.get(self.address, 0) + 1
-
-
 class Connection(psycopg.AsyncConnection[Any]):
     """A connection that closes itself when its server takes no writes any more."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self.cursor_factory = Cursor
-        self.read_only_errors = ReadOnlyErrors(self.pgconn)
+        self.session = Session(self.pgconn)
 
     async def __aexit__(self, *error: Any) -> None:
         """As in psycopg, but closed in every case. A task that is cancelled can't wait for a rollback."""
@@ -171,7 +147,7 @@ async def _close_read_only(
     connection: psycopg.AsyncConnection, error: psycopg.errors.ReadOnlySqlTransaction
 ) -> DatabaseReadOnly:
     if isinstance(connection, Connection):
-        connection.read_only_errors.note()
+        connection.session.note_refusal()
     await connection.close()
     return DatabaseReadOnly(str(error))
 
@@ -322,7 +298,7 @@ async def connect(url: str, name: str = APPLICATION_NAME) -> psycopg.AsyncConnec
     Raises `psycopg.OperationalError`, also as `PoolerRefused`.
     """
     conninfo = complete_conninfo(url, name)
-    connection = await Connection.connect(conninfo, autocommit=True)
+    connection = await Connection.connect(choose(conninfo), autocommit=True)
     try:
         await begin_session(connection, conninfo)
     except BaseException:
@@ -335,7 +311,7 @@ async def connect(url: str, name: str = APPLICATION_NAME) -> psycopg.AsyncConnec
 def connect_sync(url: str) -> psycopg.Connection:
     """The same for commands and tests without an event loop."""
     conninfo = complete_conninfo(url)
-    connection = psycopg.connect(conninfo, autocommit=True)
+    connection = psycopg.connect(choose(conninfo), autocommit=True)
     try:
         _begin_session_sync(connection, conninfo)
     except BaseException:
@@ -349,7 +325,7 @@ def is_open(connection: psycopg.AsyncConnection) -> bool:
 
     It reads what the server sent meanwhile: a last message, or the end of the stream.
     """
-    if connection.closed or (isinstance(connection, Connection) and connection.read_only_errors.is_suspect):
+    if connection.closed or (isinstance(connection, Connection) and connection.session.is_suspect):
         return False
     readiness = select.poll()
     readiness.register(connection.pgconn.socket, select.POLLIN)

@@ -70,7 +70,7 @@ _OWN: Final = {
     "sandbox_confirm_ms": _K,
     "log_level": _W | _K | _S | _U,
     "log_format": _W | _K | _S | _U,
-    "drain_timeout_s": _W | _U,
+    "drain_timeout_s": _W | _K | _U,
     "unready_s": _W | _U,
     "processes": _W | _U,
     "checkpoint_dir": _W | _K | _U,

@@ -321,7 +321,7 @@ class Settings:
         20,
         whole_number(0, 3600),
         "a whole number of seconds from 0 to 3600",
-        "How many seconds a stopping service waits for running requests.",
+        "How many seconds a stopping service waits for running requests, and for the turns of its workers.",
     )
     unready_s: int = _setting(
         0,

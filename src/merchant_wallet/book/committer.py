@@ -1,10 +1,12 @@
 """Commits groups: reads what is missing, judges, writes, and finds out what became of a lost COMMIT.
 
 Rules:
-- After a lost connection or another transient error a group is run a second time, read anew.
+- After a lost connection or another transient error a group is run a second time, read anew. A server that
+  did not answer in time is not asked a second time.
 - If nonces have no partition, those of all the group's days are created and the group runs again. A book
   whose day can't have one is unavailable, and the others go on.
-- If COMMIT gets no answer, the group is looked up on a new connection, under the books' locks.
+- If COMMIT gets no answer, the group is looked up on a new connection, under the books' locks. Without a
+  result the group's commands fail with `CommitUnknown`, and nothing of them runs again.
 - A batch that locks its book has a connection of another pool, since it may wait for the lock.
 """
 
@@ -25,7 +27,13 @@ from merchant_wallet.base.spans import step
 from merchant_wallet.base.sqlstates import is_transient
 from merchant_wallet.book import store
 from merchant_wallet.book.batch import Batch, Mode
-from merchant_wallet.book.connection import ROLLBACK, ConnectionLost, PipelineConnection, StatementFailed
+from merchant_wallet.book.connection import (
+    ROLLBACK,
+    ConnectionLost,
+    NoAnswer,
+    PipelineConnection,
+    StatementFailed,
+)
 from merchant_wallet.book.drafts import read_drafts
 from merchant_wallet.book.errors import BookClosed, CommitUnknown, Unavailable
 from merchant_wallet.book.journal import RangeExhausted
@@ -38,6 +46,8 @@ MAX_GROUPS: Final = 12
 """At most this many groups are under way at once."""
 LOOK_UP_DELAYS_S: Final = (0.0, 0.1, 0.1, 0.2, 0.2, 0.2, 0.2, 0.5, 0.5, 0.6, 1.0)
 """The pauses before each look whether a group was committed. A cell that moves is away for half a second."""
+LOOK_UP_UNTIL_S: Final = 6.0
+"""No look begins or goes on later than this after the COMMIT was sent: its callers wait."""
 
 MakePartition = Callable[[int], Awaitable[None]]
 OpenConnection = Callable[[str, Mapping[bytes, bytes]], Awaitable[PipelineConnection]]
@@ -118,7 +128,7 @@ class Committer:
                 tried = await self._run_once(group)
                 return tried._replace(failed=tried.failed + refused)
             except ConnectionLost as lost:
-                if last_try:
+                if last_try or isinstance(lost, NoAnswer):
                     raise Unavailable(f"database: {lost}") from lost
             except StatementFailed as failure:
                 if not is_transient(failure.sqlstate):
@@ -164,6 +174,7 @@ class Committer:
 
     async def _write(self, connection: PipelineConnection, group: Group, group_id: str) -> frozenset[int]:
         """Write and commit. Without an answer, find out what was done. Raises the failure if nothing was."""
+        until_s = asyncio.get_running_loop().time() + LOOK_UP_UNTIL_S
         try:
             with step("commit"):
                 return await store.commit_group(connection, group, group_id)
@@ -176,17 +187,22 @@ class Committer:
                 raise
             # Close first: a session that still waits for its COMMIT would hold the books' locks.
             await connection.close()
-            committed = await self._resolve_commit(group, group_id, failure)
+            committed = await self._resolve_commit(group, group_id, failure, until_s)
             if not committed:
                 raise
             return committed
 
-    async def _resolve_commit(self, group: Group, group_id: str, lost: Exception) -> frozenset[int]:
+    async def _resolve_commit(
+        self, group: Group, group_id: str, lost: Exception, until_s: float
+    ) -> frozenset[int]:
         """As `_look_up_commit`. Any other failure is no answer either; the group must not run again."""
         try:
-            return await self._look_up_commit(group, group_id, lost)
+            async with asyncio.timeout_at(until_s):
+                return await self._look_up_commit(group, group_id, lost)
         except Unavailable:
             raise
+        except TimeoutError as error:
+            raise CommitUnknown("the database did not answer while it committed") from error
         except Exception as error:
             raise CommitUnknown(f"the look-up of a group failed: {error!r}") from error
 

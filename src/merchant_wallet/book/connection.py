@@ -7,6 +7,8 @@ layer (`pq`) directly. Rules:
 - One task uses a connection at a time. A run without `BEGIN` is a transaction of its own.
 - After a failed statement the caller rolls back the transaction that it began.
 - After `ConnectionLost` only `close()` may be called.
+- A server that does not answer in `ANSWER_S` is not waited for: callers get an answer within 6 s. A commit
+  that a loaded disk delays so long costs its session, and is looked up (`committer`).
 """
 
 import asyncio
@@ -15,10 +17,12 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 from psycopg import AsyncConnection, OperationalError
+from psycopg.errors import ConnectionTimeout
 from psycopg.pq import DiagnosticField, ExecStatus
 from psycopg.pq.abc import PGresult
 
 from merchant_wallet.base import db, sqlstates
+from merchant_wallet.base.hosts import Session, choose
 
 T = TypeVar("T")
 StatementCall = tuple[bytes, Sequence[bytes | None]]
@@ -34,16 +38,26 @@ set enable_material = off;
 
 APPLICATION_NAME: Final = "merchant-wallet writer"
 CONNECT_TIMEOUT_S: Final = 5
+ANSWER_S: Final = 5.0
+"""The longest that the statements of one run take together."""
+LOCK_WAIT_S: Final = 10.0
+"""A run with `LOCK_BOOK` takes this much longer: the `lock_timeout` above."""
 CHECK_FAILED: Final = b"23514"
 NUL_REFUSED: Final = "22021"
 """The SQLSTATE that PostgreSQL gives for a character that its encoding does not have."""
 
 BEGIN, COMMIT, ROLLBACK = b"begin", b"commit", b"rollback"
+LOCK_BOOK: Final = b"lock_book"
+"""The statement that waits for a book's lock."""
 _CONTROL = {BEGIN: b"begin", COMMIT: b"commit", ROLLBACK: b"rollback"}
 
 
 class ConnectionLost(Exception):
     """The connection broke or did not answer in time. Its last statements may have been executed or not."""
+
+
+class NoAnswer(ConnectionLost):
+    """The server did not answer in time. It is not asked again for the same commands."""
 
 
 class StatementFailed(Exception):
@@ -79,19 +93,19 @@ class PipelineConnection:
         self._ended = False
         self._lost: BaseException | None = None
         self.is_broken = False
-        self._read_only_errors = db.ReadOnlyErrors(self._pgconn)
+        self._session = Session(self._pgconn)
 
     @property
     def is_suspect(self) -> bool:
         """Whether a server at this address refused to write since it was opened. No new batches use it."""
-        return self._read_only_errors.is_suspect
+        return self._session.is_suspect
 
     @classmethod
     async def open(
         cls,
         url: str,
         statements: Mapping[bytes, bytes],
-        timeout_s: float = 30.0,
+        timeout_s: float = ANSWER_S,
         session: str = "",
         check: Callable[[AsyncConnection[Any]], Awaitable[None]] | None = None,
     ) -> "PipelineConnection":
@@ -102,7 +116,9 @@ class PipelineConnection:
         """
         try:
             conninfo = db.complete_conninfo(url, APPLICATION_NAME, CONNECT_TIMEOUT_S)
-            psycopg_connection = await AsyncConnection.connect(conninfo, autocommit=True)
+            psycopg_connection = await AsyncConnection.connect(choose(conninfo), autocommit=True)
+        except ConnectionTimeout as error:
+            raise NoAnswer(str(error)) from error
         except OperationalError as error:
             raise ConnectionLost(str(error)) from error
         connection = cls(psycopg_connection, timeout_s)
@@ -114,7 +130,7 @@ class PipelineConnection:
         except BaseException as error:
             await connection.close()
             if isinstance(error, TimeoutError):
-                raise ConnectionLost("no answer in time") from error
+                raise NoAnswer("no answer in time") from error
             raise
         return connection
 
@@ -159,21 +175,25 @@ class PipelineConnection:
         Without `BEGIN` they are one transaction, which commits after the last one (PostgreSQL's
         documentation, 54.2.4 Pipelining).
         Raises StatementFailed for the first statement that failed; the ones after it are not executed. Raises
-        ConnectionLost when the connection breaks or the time runs out.
+        ConnectionLost when the connection breaks, and NoAnswer when the time runs out.
         """
+        waits_s = LOCK_WAIT_S if any(name == LOCK_BOOK for name, _ in calls) else 0.0
         try:
-            return await self._with_deadline(self._exchange(calls))
+            return await self._with_deadline(self._exchange(calls), waits_s)
         except StatementFailed as failure:
             if failure.sqlstate in sqlstates.SUSPECT:
-                self._read_only_errors.note()
+                self._session.note_refusal()
             raise
 
-    async def _with_deadline(self, work: Coroutine[object, object, T]) -> T:
-        alarm = self._loop.call_later(self._timeout_s, self._lose, TimeoutError("no answer in time"))
+    async def _with_deadline(self, work: Coroutine[object, object, T], waits_s: float = 0.0) -> T:
+        limit_s = self._timeout_s + waits_s
+        alarm = self._loop.call_later(limit_s, self._lose, TimeoutError("no answer in time"))
         try:
             return await work
         except (OperationalError, OSError) as error:
             self._lose(error)
+            if isinstance(self._lost, TimeoutError):
+                raise NoAnswer(str(error)) from error
             raise ConnectionLost(str(error)) from error
         except asyncio.CancelledError as error:
             self._lose(error)

@@ -17,7 +17,7 @@ from merchant_wallet.base.currencies import KFB, USDT
 from merchant_wallet.book import arrays, deposits, idempotency, sub_user
 from merchant_wallet.book.arrays import Encoder, of_bytes, of_ints, of_texts, read_rows
 from merchant_wallet.book.batch import Batch, Mode
-from merchant_wallet.book.connection import BEGIN, PipelineConnection, StatementCall
+from merchant_wallet.book.connection import BEGIN, LOCK_BOOK, PipelineConnection, StatementCall
 from merchant_wallet.book.outcomes import Withdrawal
 from merchant_wallet.book.read_set import ReadSet
 from merchant_wallet.book.state import Draft, Rate
@@ -81,7 +81,7 @@ def _begin(batches: Sequence[Batch]) -> list[StatementCall]:
         return []
     if batches[0].mode is Mode.LOCKED:
         (merchant_id,) = unknown
-        return [(BEGIN, ()), (b"lock_book", (b"%d" % merchant_id,))]
+        return [(BEGIN, ()), (LOCK_BOOK, (b"%d" % merchant_id,))]
     return [(b"read_books", (of_ints(unknown),))]
 
 

@@ -1,4 +1,4 @@
-"""How a web process ends, so that no request is lost.
+"""How a web process ends, so that no request is lost; and the longest that any process takes to end.
 
 Rules:
 - `stop` without WALLET_UNREADY_S: new requests are refused with 50300, those under way are answered.
@@ -16,14 +16,17 @@ import faulthandler
 import os
 import threading
 from collections.abc import Coroutine
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import structlog
 
 from merchant_wallet.api.connection import KEEP_ALIVE_S
 from merchant_wallet.base.settings import Settings
-from merchant_wallet.processes.app import Web
-from merchant_wallet.processes.listener import Listener
+
+if TYPE_CHECKING:
+    # `work` ends in a bounded time too, and has no web side.
+    from merchant_wallet.processes.app import Web
+    from merchant_wallet.processes.listener import Listener
 
 log = structlog.get_logger("server")
 
@@ -38,7 +41,7 @@ CLOSE_S: Final = 8.0
 """The longest that connections to the database may take to close. A supervisor kills a little later."""
 
 
-async def stop(web: Web, listener: Listener, *, unready_s: float, drain_s: float, is_kept: bool) -> None:
+async def stop(web: "Web", listener: "Listener", *, unready_s: float, drain_s: float, is_kept: bool) -> None:
     """End everything that this process answers. `is_kept`: another process inherits the socket."""
     in_flight = web.dependencies.in_flight
     log.info("stopping", under_way=in_flight.count)
@@ -50,13 +53,15 @@ async def stop(web: Web, listener: Listener, *, unready_s: float, drain_s: float
         await asyncio.sleep(LINGER_S)
 
 
-async def _drain(web: Web, drain_s: float) -> None:
+async def _drain(web: "Web", drain_s: float) -> None:
     in_flight = web.dependencies.in_flight
     if not await in_flight.drain(drain_s):
         log.warning("requests were still under way when the time to stop ran out", under_way=in_flight.count)
 
 
-async def _leave(web: Web, listener: Listener, unready_s: float, drain_s: float, *, is_kept: bool) -> None:
+async def _leave(
+    web: "Web", listener: "Listener", unready_s: float, drain_s: float, *, is_kept: bool
+) -> None:
     web.dependencies.in_flight.unready = True
     listener.end_connections()
     await asyncio.sleep(unready_s)
@@ -65,7 +70,7 @@ async def _leave(web: Web, listener: Listener, unready_s: float, drain_s: float,
     await _wait_idle(listener, SETTLED_S, drain_s)
 
 
-async def hand_over(web: Web, listener: Listener, stopped: asyncio.Event, drain_s: float) -> None:
+async def hand_over(web: "Web", listener: "Listener", stopped: asyncio.Event, drain_s: float) -> None:
     """Answer what was accepted until every connection has ended, or `stopped` is set."""
     log.info("handing over", connections=len(listener.admission))
     listener.end_connections()
@@ -80,7 +85,7 @@ async def hand_over(web: Web, listener: Listener, stopped: asyncio.Event, drain_
     await _drain(web, drain_s)
 
 
-async def _wait_idle(listener: Listener, idle_s: float, longest_s: float) -> None:
+async def _wait_idle(listener: "Listener", idle_s: float, longest_s: float) -> None:
     """Wait until all connections have been idle for a time."""
     loop = asyncio.get_running_loop()
     ends_s = loop.time() + longest_s

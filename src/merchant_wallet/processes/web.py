@@ -17,6 +17,7 @@ import uvloop
 
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.config import ConfigError
+from merchant_wallet.base.host_watch import watching
 from merchant_wallet.base.settings import Settings
 from merchant_wallet.base.siblings import Siblings
 from merchant_wallet.base.workers import log_failure, wait_for_any
@@ -138,7 +139,14 @@ async def serve(
     place: Place | None = None,
 ) -> None:
     """Serve until `stop` is set. Calls `on_ready` with the address once it answers. Raises CannotListen."""
-    settings, place = base.settings, place or Place()
+    async with watching(base.cells):
+        await _serve(base, on_ready, stop, clock, place or Place())
+
+
+async def _serve(
+    base: Base, on_ready: Callable[[str], None], stop: asyncio.Event, clock: Callable[[], int], place: Place
+) -> None:
+    settings = base.settings
     await open_nonce_days(base.url, clock() // DAY_MS)
     listening = place.passed or await bind(await resolve_host(settings.host), settings.port)
     address = url_of(settings.host, listening)

@@ -27,6 +27,7 @@ from merchant_wallet.base.cells import DEFAULT_CELL_ID, ReachApart, reach_none
 from merchant_wallet.base.chains import CHAINS
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.config import ConfigError
+from merchant_wallet.base.host_watch import watching
 from merchant_wallet.base.settings import Settings
 from merchant_wallet.base.spans import Tracing
 from merchant_wallet.base.workers import Connect, Worker, WorkerConnection, run_workers, start_after
@@ -59,7 +60,7 @@ from merchant_wallet.observability.traces import delete_old
 from merchant_wallet.operators.attempts import delete_expired
 from merchant_wallet.operators.roles import Right, list_roles
 from merchant_wallet.postgres.grants import Side
-from merchant_wallet.processes import stop_signals, systemd
+from merchant_wallet.processes import ending, stop_signals, systemd
 from merchant_wallet.processes.act_performers import make_performers
 from merchant_wallet.processes.base import Base, make_writer, open_tracing
 from merchant_wallet.processes.cell_connections import CellConnections
@@ -119,11 +120,19 @@ async def _run(
     settings: Settings, url: str, on_ready: Callable[[], None], parent_fd: int | None, only: str | None
 ) -> None:
     stop = stop_signals.make_stop_event(parent_fd)
+    bounding = asyncio.create_task(_bound_end(settings, stop))
     base = await prepare(settings, url, stop)
     if base is not None:
         if only is not None:
             await require_cell(base, only)
         await work(base, on_ready, stop, only=only)
+    bounding.cancel()
+
+
+async def _bound_end(settings: Settings, stop: asyncio.Event) -> None:
+    """A database or a node that answers nothing must not keep this process."""
+    await stop.wait()
+    ending.end_within(ending.stop_limit_s(settings))
 
 
 async def require_cell(base: Base, name: str) -> None:
@@ -140,6 +149,7 @@ async def work(
     """Work until `stop` is set. Work under way is finished. With `only` it works for one apart cell alone."""
     connect = base.cells.connect_home
     async with AsyncExitStack() as stack:
+        await stack.enter_async_context(watching(base.cells))
         opened = open_tracing(base.settings, connect, stack, "worker")
         tracing = opened and Tracing(*opened)
         writer = make_writer(base, connections=WRITER_CONNECTIONS, tracer=tracing and tracing.tracer)

@@ -1,0 +1,160 @@
+"""Asks each host of a database, again and again, whether it answers and whether it is the primary.
+
+Rules:
+- Each host has one session of its own for this, so none waits for another.
+- A host that leaves two questions in a row unanswered is silent. The second one takes a new session. A loaded
+  server answers: the question needs no disk and no lock.
+- A question that fails is an answer as well: the server or its kernel lives. What refuses sessions is found
+  out by those who need one.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any, Final
+
+import psycopg
+import structlog
+from psycopg.conninfo import make_conninfo
+
+from merchant_wallet.base import db
+from merchant_wallet.base.cells import Cells
+from merchant_wallet.base.hosts import Answer, Host, Hosts, only
+from merchant_wallet.base.workers import log_failure
+
+log = structlog.get_logger("database")
+
+QUERIES: Final = db.Queries(Path(__file__).with_name("hosts.sql"))
+_READ_TIMELINE: Final = QUERIES["read_timeline"].text.encode()
+
+INTERVAL_S: Final = 1.0
+"""The pause between two questions to a host."""
+SEARCH_INTERVAL_S: Final = 0.25
+"""As `INTERVAL_S`, while no primary is known."""
+ANSWER_S: Final = 1.5
+QUESTIONS: Final = 2
+"""So many unanswered questions are silence: with the pause, after 4 s at the latest."""
+FIRST_ANSWERS_S: Final = 5.0
+"""A start waits this long for the first answers."""
+APPLICATION_NAME: Final = "merchant-wallet host watch"
+
+
+class HostWatch:
+    """Watches the hosts of home, and of every cell."""
+
+    def __init__(self, cells: Cells) -> None:
+        self._cells = cells
+        self._answers: dict[Hosts, dict[Host, Answer | None]] = {}
+        self._tasks: dict[Hosts, list[asyncio.Task[None]]] = {}
+        self._changed = asyncio.Event()
+
+    async def start(self) -> None:
+        """Begin, and wait until each host answered or is silent."""
+        self._look()
+        with suppress(TimeoutError):
+            # Then what is known must do.
+            async with asyncio.timeout(FIRST_ANSWERS_S):
+                while any(len(told) < len(known.hosts) for known, told in self._answers.items()):
+                    self._changed.clear()
+                    await self._changed.wait()
+
+    async def run(self) -> None:
+        """Follow the list of cells."""
+        while True:
+            await asyncio.sleep(INTERVAL_S)
+            self._look()
+
+    async def close(self) -> None:
+        """Ask no more, and forget what was answered."""
+        ending = [task for known in list(self._tasks) for task in self._end(known)]
+        await asyncio.gather(*ending, return_exceptions=True)
+
+    def _look(self) -> None:
+        urls = [cell.url for cell in self._cells.list()]
+        wanted = {known: url for url in urls if (known := Hosts.of(url)).is_watched}
+        for known in self._tasks.keys() - wanted.keys():
+            self._end(known)
+        for known, url in wanted.items():
+            if known not in self._tasks:
+                self._answers[known] = {}
+                self._tasks[known] = [
+                    asyncio.create_task(self._ask(url, known, host)) for host in known.hosts
+                ]
+
+    def _end(self, known: Hosts) -> list[asyncio.Task[None]]:
+        tasks = self._tasks.pop(known)
+        for task in tasks:
+            task.cancel()
+        del self._answers[known]
+        known.forget()
+        return tasks
+
+    async def _ask(self, url: str, known: Hosts, host: Host) -> None:
+        line = _Line(url, host)
+        told = self._answers[known]
+        try:
+            while True:
+                try:
+                    told[host] = await line.ask()
+                except Exception as error:
+                    # The other hosts' answers must still count, and this one is asked again.
+                    log_failure(log, "a host of the database can't be asked", error, host=str(host))
+                    told[host] = Answer(reached=False)
+                known.judge(told)
+                self._changed.set()
+                is_found = known.primary is not None or len(known.hosts) == 1
+                await asyncio.sleep(INTERVAL_S if is_found else SEARCH_INTERVAL_S)
+        finally:
+            await line.close()
+
+
+@asynccontextmanager
+async def watching(cells: Cells) -> AsyncIterator[None]:
+    """Watch the hosts of home and of every cell. The first answers are there when it begins."""
+    watch = HostWatch(cells)
+    try:
+        await watch.start()
+        following = asyncio.create_task(watch.run())
+        try:
+            yield
+        finally:
+            following.cancel()
+            await asyncio.gather(following, return_exceptions=True)
+    finally:
+        await watch.close()
+
+
+class _Line:
+    """The session with one host."""
+
+    def __init__(self, url: str, host: Host) -> None:
+        conninfo = db.complete_conninfo(only(url, host), APPLICATION_NAME)
+        self._conninfo = make_conninfo(conninfo, target_session_attrs="any")
+        self._connection: psycopg.AsyncConnection[Any] | None = None
+
+    async def ask(self) -> Answer | None:
+        """The host's answer, or None for silence."""
+        answer = None
+        for _ in range(QUESTIONS):
+            try:
+                async with asyncio.timeout(ANSWER_S):
+                    return await self._ask_once()
+            except TimeoutError:
+                answer = None
+            except psycopg.Error:
+                answer = Answer(reached=False)
+            await self.close()
+        return answer
+
+    async def _ask_once(self) -> Answer:
+        if self._connection is None:
+            self._connection = await psycopg.AsyncConnection.connect(self._conninfo, autocommit=True)
+        row = await (await self._connection.execute(_READ_TIMELINE)).fetchone()
+        return Answer(None if row is None or row[0] is None else int(row[0], 16))
+
+    async def close(self) -> None:
+        """Close the session, if it is open."""
+        kept, self._connection = self._connection, None
+        if kept is not None:
+            await kept.close()

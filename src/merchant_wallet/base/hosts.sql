@@ -1,0 +1,6 @@
+-- Questions of the watch to each host of a database.
+
+-- name: read_timeline
+-- The timeline that the server writes on, 8 hexadecimal digits; null on a standby. The control file knows a new timeline only
+-- after a checkpoint.
+select case when not pg_is_in_recovery() then left(pg_walfile_name(pg_current_wal_lsn()), 8) end;

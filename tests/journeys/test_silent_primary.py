@@ -1,0 +1,88 @@
+"""A primary that answers nothing, and one that goes on beside its successor: callers get 50300, then 200."""
+
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from tests.clusters import Cluster, primary_and_standby, until_replayed
+from tests.journeys.client import Answer
+from tests.journeys.conftest import Shop, running
+from tests.journeys.orders import withdrawal
+from tests.waits import wait_until
+
+from merchant_wallet.postgres import WEB_ROLE, WORKER_ROLE
+from merchant_wallet.postgres.grants import Side, grant
+from merchant_wallet.postgres.migrate import migrate
+
+CREATE = "createMerchantWithdrawOrder"
+
+
+@pytest.fixture(params=["primary first", "standby first"])
+def clusters(request: pytest.FixtureRequest) -> Iterator[tuple[Cluster, Cluster, str]]:
+    """A primary, its standby, and the URL of both, in either order."""
+    with primary_and_standby("wallet") as (primary, standby, url):
+        migrate(primary.url("wallet"), lambda _: None)
+        for role in (WEB_ROLE, WORKER_ROLE):
+            primary.execute(f"create role {role} login")
+        grant(primary.url("wallet"), {Side.WEB: WEB_ROLE, Side.WORKER: WORKER_ROLE})
+        start, _, hosts = url.rpartition("=")
+        if request.param == "standby first":
+            hosts = ",".join(reversed(hosts.split(",")))
+        yield primary, standby, f"{start}={hosts}&target_session_attrs=read-write"
+
+
+def _create(shop: Shop, order: str) -> int:
+    return shop.client.call(CREATE, **withdrawal(order)).code
+
+
+def _until_paid(shop: Shop, order: Answer) -> None:
+    name = {"orderId": order["orderId"], "mcOrderId": order["mcOrderId"]}
+    wait_until(lambda: shop.client.do("queryOrder", **name)["txnStatus"] == "2", "the order is paid")
+
+
+def test_callers_of_a_frozen_primary_are_answered_and_every_process_follows_the_new_one(
+    clusters: tuple[Cluster, Cluster, str], tmp_path: Path
+) -> None:
+    primary, standby, url = clusters
+    with running(url, tmp_path, working=True) as platform:
+        shop = platform.open_merchant()
+        shop.fund("USDT", "1000")
+        _until_paid(shop, shop.client.do(CREATE, **withdrawal("before")))
+        until_replayed(primary, standby)
+        with primary.silent():
+            # Requests of one merchant wait for each other, and those that come later are refused at once.
+            with ThreadPoolExecutor(8) as crowd:
+                codes = set(crowd.map(lambda n: _create(shop, f"meanwhile {n}"), range(24)))
+            assert codes == {50300}
+            standby.promote()
+            wait_until(lambda: _create(shop, "after") == 200, "an order is taken by the new primary")
+            # The workers' sessions led to the frozen one as well.
+            _until_paid(shop, shop.client.do(CREATE, **withdrawal("after")))
+    assert standby.execute("select count(*) from withdrawal", "wallet") == 2
+
+
+def test_a_primary_that_goes_on_beside_its_successor_is_left(
+    clusters: tuple[Cluster, Cluster, str], tmp_path: Path
+) -> None:
+    primary, standby, url = clusters
+    with running(url, tmp_path, working=True) as platform:
+        shop = platform.open_merchant()
+        shop.fund("USDT", "1000")
+        _until_paid(shop, shop.client.do(CREATE, **withdrawal("before")))
+        until_replayed(primary, standby)
+        standby.promote()
+        wait_until(lambda: _has_moved(shop, standby), "an order is taken by the new primary")
+        before = primary.execute("select count(*) from withdrawal", "wallet")
+        for number in range(5):
+            order = shop.client.do(CREATE, **withdrawal(f"after {number}"))
+        _until_paid(shop, order)
+        assert primary.execute("select count(*) from withdrawal", "wallet") == before
+
+
+def _has_moved(shop: Shop, standby: Cluster) -> bool:
+    number = time.monotonic_ns()
+    taken = shop.client.call(CREATE, **withdrawal(f"probe {number}", "0.1")).code == 200
+    question = f"select count(*) from withdrawal where mc_order_id = 'probe {number}'"
+    return taken and standby.execute(question, "wallet") == 1
