@@ -113,6 +113,20 @@ def test_a_failover_must_not_lose_what_was_answered(
     assert said in finding.text
 
 
+@each_row(
+    ("names", "standbys", "is_live", "word"),
+    [
+        ("", [Standby("b", "async", 4)], True, "wrong"),
+        ("", [], False, "wrong"),
+        ("ANY 1 (b, c)", [Standby("b", "quorum", 4)], True, "ok"),
+    ],
+)
+def test_who_names_several_hosts_for_a_failover_needs_a_synchronous_standby(
+    names: str, standbys: list[Standby], is_live: bool, word: str
+) -> None:
+    assert judge_standbys(names, standbys, is_live=is_live, hosts=3).word == word
+
+
 def test_programs_of_two_versions_are_named() -> None:
     assert judge_programs([], "2.0").text == "none runs"
     assert judge_programs([("web", "2.0"), ("web", "2.0"), ("worker", "2.0")], "2.0").word == "ok"

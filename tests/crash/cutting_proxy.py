@@ -41,7 +41,21 @@ class CuttingProxy:
         self._orders: deque[Order] = deque()
         self._server: asyncio.Server | None = None
         self._writers: set[asyncio.StreamWriter] = set()
+        self._flowing = asyncio.Event()
+        self._flowing.set()
         self.cuts = 0
+
+    def freeze(self) -> None:
+        """Accept connections and carry nothing, as a server that stands still."""
+        self._flowing.clear()
+
+    def thaw(self) -> None:
+        """Carry again what waits."""
+        self._flowing.set()
+
+    async def until_flowing(self) -> None:
+        """Wait until messages are carried."""
+        await self._flowing.wait()
 
     def cut(self, *orders: Order) -> None:
         """Add orders, to be followed after the earlier ones."""
@@ -123,9 +137,11 @@ class _Wire:
         with suppress(asyncio.IncompleteReadError, ConnectionError):
             head = await self._client_in.readexactly(4)
             rest = await self._client_in.readexactly(int.from_bytes(head, "big") - 4)
+            await self._cutter.until_flowing()
             self._server_out.write(head + rest)
             while True:
                 kind, message = await _read_message(self._client_in)
+                await self._cutter.until_flowing()
                 if kind == b"B" and (order := self._cutter.match(_statement_of(message))):
                     self.order = order
                     if not order.done:
@@ -139,6 +155,7 @@ class _Wire:
         with suppress(asyncio.IncompleteReadError, ConnectionError):
             while True:
                 kind, message = await _read_message(self._server_in)
+                await self._cutter.until_flowing()
                 if self.order is None:
                     self._client_out.write(message)
                 elif kind == b"Z":

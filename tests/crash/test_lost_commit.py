@@ -1,19 +1,22 @@
 """COMMITs without an answer: each batch of the group is done once and answered truly, or with 50300."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import pytest
 from tests.crash.cutting_proxy import CuttingProxy, Order, cutting
 from tests.crash.shop import ALICE, COIN, Shop, open_shop, run
 
 from merchant_wallet.base.codes import Refusal
+from merchant_wallet.base.db import connect
 from merchant_wallet.book import committer
 from merchant_wallet.book.batch import Batch, Mode
 from merchant_wallet.book.cache import BookCache
 from merchant_wallet.book.commands import ReadBalances, ReadSubUser
+from merchant_wallet.book.connection import PipelineConnection
 from merchant_wallet.book.errors import CommitUnknown, Unavailable
 from merchant_wallet.book.outcomes import Outcome, Transferred
 from merchant_wallet.book.writer import Writer
@@ -141,6 +144,65 @@ def test_an_answer_lost_while_the_look_up_is_cut_too_is_found_out_on_the_next_co
                 trial.standing += await trial.send(mode, *orders)
 
     run(scenario())
+
+
+def test_a_server_that_falls_silent_is_answered_for_and_nothing_is_done_twice(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(committer, "LOOK_UP_UNTIL_S", 0.4)
+
+    async def scenario(mode: Mode) -> None:
+        shop = await open_shop(database_url, f"Shop {mode}")
+        async with cutting(database_url) as proxy:
+            writer = Writer(
+                proxy.url, connections=2, open_connection=partial(PipelineConnection.open, timeout_s=0.3)
+            )
+            standing = await shop.gather(writer, [shop.credit("before")])
+            trial = Trial(shop, proxy, writer)
+            await trial._choose(mode)
+            proxy.freeze()
+            credits = [shop.credit(f"c{number}") for number in range(COMMANDS)]
+            answers = await shop.gather(writer, credits)
+            assert all(isinstance(answer, Unavailable) for answer in answers), answers
+            # The server reads now what it was sent. It may do it or not, and a repeat tells.
+            proxy.thaw()
+            standing += await shop.gather(writer, credits)
+            await writer.close()
+        await _insist_all_stand(shop, standing)
+
+    async def scenarios() -> None:
+        await asyncio.gather(*[scenario(mode) for mode in (Mode.CACHED, Mode.READ)])
+
+    run(scenarios())
+
+
+SLOW_COMMITS = """
+create function wait_at_commit() returns trigger language plpgsql
+    as 'begin perform pg_sleep(0.7); return null; end';
+create constraint trigger wait_at_commit after insert on entry deferrable initially deferred
+    for each row execute function wait_at_commit();
+"""
+
+
+def test_a_commit_that_a_loaded_disk_delays_is_answered_truly_after_one_look(database_url: str) -> None:
+    opened = 0
+
+    async def open_connection(url: str, statements: Mapping[bytes, bytes]) -> PipelineConnection:
+        nonlocal opened
+        opened += 1
+        return await PipelineConnection.open(url, statements, timeout_s=0.5)
+
+    async def scenario() -> None:
+        shop = await open_shop(database_url)
+        async with await connect(database_url) as owner:
+            await owner.execute(SLOW_COMMITS.encode())
+        writer = Writer(database_url, connections=2, open_connection=open_connection)
+        standing = await shop.gather(writer, [shop.credit("slow")])
+        await writer.close()
+        await _insist_all_stand(shop, standing)
+
+    run(scenario())
+    assert opened == 2
 
 
 WRITES = (b"claim_books", b"insert_nonces", b"insert_entries", b"update_accounts", b"check_accounts")

@@ -75,7 +75,11 @@ class Node:
         here = "127.0.0.1"
         for before, after in (
             ("name: db1", f"name: {self.name}"),
-            ("10.0.0.1:2379,10.0.0.2:2379,10.0.0.3:2379", f"{here}:{self._etcd_link.port}"),
+            # Otherwise Patroni asks etcd for its own address, and leaves the link out.
+            (
+                "hosts: 10.0.0.1:2379,10.0.0.2:2379,10.0.0.3:2379",
+                f"hosts: {here}:{self._etcd_link.port}\n  use_proxies: true",
+            ),
             ("10.0.0.1:8008", f"{here}:{self.rest_port}"),
             ("connect_address: 10.0.0.1:5432", f"connect_address: {here}:{self.port}"),
             ("10.0.0.1:5432", f"{here}:{self._port}"),

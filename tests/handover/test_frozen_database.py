@@ -1,8 +1,10 @@
-"""`serve` is asked to stop while its database answers nothing."""
+"""`serve` and `work` are asked to stop while their database answers nothing."""
 
 import asyncio
 import os
 import signal
+import subprocess
+import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -11,11 +13,16 @@ import pytest
 from tests.crash.client import Wire
 from tests.crash.service import alive
 from tests.crash.shop import run
-from tests.handover.platform import WebProcess, furnish
+from tests.handover.platform import PROGRAM, WebProcess, furnish
+from tests.roles import as_worker
+from tests.waits import TIMEOUT_S, wait_until
 
 BACKENDS = """
 select pid from pg_stat_activity where datname = current_database() and usename <> current_user
 """
+
+SESSIONS = 8
+"""A `work` that has begun has more."""
 
 
 @pytest.mark.parametrize("processes", ["1", "2"])
@@ -47,8 +54,51 @@ async def _freeze_with_an_order_under_way(url: str, web: WebProcess, frozen: lis
         frozen.extend(pid for (pid,) in conn.execute(BACKENDS))
     for pid in frozen:
         os.kill(pid, signal.SIGSTOP)
-    # It must have a turn in the writer before the process stops.
+    # The writer gives up by itself. A look-up of an unknown merchant waits as long as the database is frozen.
+    client.app_key = "mk_nobody"
     wire = Wire(client)
     with suppress(TimeoutError):
         await asyncio.wait_for(client.credit(wire, "while-frozen"), 2)
     wire.close()
+
+
+def test_work_ends_in_a_bounded_time_and_says_where_it_waited(database_url: str, tmp_path: Path) -> None:
+    run(furnish(database_url))
+    errors = tmp_path / "work.log"
+    settings = WebProcess(
+        database_url,
+        tmp_path / "work",
+        WALLET_DATABASE_URL=as_worker(database_url),
+        WALLET_DRAIN_TIMEOUT_S="1",
+        WALLET_METRICS_PORT="0",
+    )
+    with errors.open("w") as log:
+        process = subprocess.Popen(
+            [str(PROGRAM), "work"],
+            env=settings.environment,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+            start_new_session=True,
+        )
+    frozen: list[int] = []
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline().startswith("ready: "), errors.read_text()
+        with psycopg.connect(database_url, autocommit=True) as conn:
+            wait_until(lambda: len(conn.execute(BACKENDS).fetchall()) >= SESSIONS, "its workers work")
+            frozen.extend(pid for (pid,) in conn.execute(BACKENDS))
+        for pid in frozen:
+            os.kill(pid, signal.SIGSTOP)
+        # Its workers ask each second or more often.
+        asks_s = time.monotonic() + 2
+        wait_until(lambda: time.monotonic() > asks_s, "a worker waits for an answer")
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(TIMEOUT_S) == 1
+    finally:
+        for pid in frozen:
+            os.kill(pid, signal.SIGCONT)
+        process.kill()
+        process.communicate()
+    assert "did not stop in time and ends now" in errors.read_text()
+    assert "in run_work" in errors.read_text()

@@ -21,6 +21,7 @@ from typing import Any, Final
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import Ping, TransactionStatus
+from psycopg.pq.abc import PGconn
 
 from merchant_wallet.base import sqlstates
 from merchant_wallet.base.errors import TransientError

@@ -20,7 +20,7 @@ from psycopg.conninfo import make_conninfo
 
 from merchant_wallet.base import db
 from merchant_wallet.base.cells import Cells
-from merchant_wallet.base.hosts import Answer, Host, Hosts, only
+from merchant_wallet.base.hosts import Answer, Host, Hosts, only, shut_down
 from merchant_wallet.base.workers import log_failure
 
 log = structlog.get_logger("database")
@@ -137,15 +137,26 @@ class _Line:
         """The host's answer, or None for silence."""
         answer = None
         for _ in range(QUESTIONS):
+            asking = asyncio.create_task(self._ask_once())
             try:
-                async with asyncio.timeout(ANSWER_S):
-                    return await self._ask_once()
-            except TimeoutError:
+                await asyncio.wait({asking}, timeout=ANSWER_S)
+                if asking.done():
+                    return asking.result()
                 answer = None
             except psycopg.Error:
                 answer = Answer(reached=False)
+            finally:
+                if not asking.done():
+                    await self._give_up(asking)
             await self.close()
         return answer
+
+    async def _give_up(self, asking: "asyncio.Task[Answer]") -> None:
+        if self._connection is None:
+            asking.cancel()
+        else:
+            shut_down(self._connection.pgconn)
+        await asyncio.gather(asking, return_exceptions=True)
 
     async def _ask_once(self) -> Answer:
         if self._connection is None:

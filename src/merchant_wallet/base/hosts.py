@@ -178,13 +178,25 @@ class Session:
         """Count one refusal to write. This session and all older ones to the host are suspect now."""
         self._refusals[self.host] += 1
 
+    def cut(self) -> None:
+        """End what waits for this session."""
+        shut_down(self._pgconn)
+
     @classmethod
     def cut_all(cls, host: Host) -> None:
-        """Shut down the sockets of all sessions to a host: libpq then reads the end of the stream."""
+        """End what waits for a host."""
         for session in list(cls._open.pop(host, ())):
-            try:
-                with socket.socket(fileno=os.dup(session._pgconn.socket)) as ours:
-                    ours.shutdown(socket.SHUT_RDWR)
-            except (psycopg.OperationalError, OSError):
-                # It is closed already, on this side or the other.
-                continue
+            session.cut()
+
+
+def shut_down(pgconn: PGconn) -> None:
+    """Shut down a connection's socket: libpq reads the end of the stream, and raises OperationalError.
+
+    To cancel the task that waits would take 5 s more: psycopg asks the server first to cancel the query.
+    """
+    try:
+        with socket.socket(fileno=os.dup(pgconn.socket)) as ours:
+            ours.shutdown(socket.SHUT_RDWR)
+    except (psycopg.OperationalError, OSError):
+        # It is closed already, on this side or the other.
+        return

@@ -123,14 +123,10 @@ class PipelineConnection:
             raise ConnectionLost(str(error)) from error
         connection = cls(psycopg_connection, timeout_s)
         try:
-            # psycopg itself waits here. The alarm of `_with_deadline` would not wake it.
-            async with asyncio.timeout(timeout_s):
-                begun = connection._begin(conninfo, {**statements, **_CONTROL}, SESSION + session, check)
-                await connection._with_deadline(begun)
-        except BaseException as error:
+            begun = connection._begin(conninfo, {**statements, **_CONTROL}, SESSION + session, check)
+            await connection._with_deadline(begun)
+        except BaseException:
             await connection.close()
-            if isinstance(error, TimeoutError):
-                raise NoAnswer("no answer in time") from error
             raise
         return connection
 
@@ -162,6 +158,9 @@ class PipelineConnection:
         """
         self.is_broken = True
         self._lost = self._lost or reason
+        if isinstance(reason, TimeoutError):
+            # While a session begins, psycopg itself waits.
+            self._session.cut()
         if self._fd >= 0:
             self._loop.remove_reader(self._fd)
             self._loop.remove_writer(self._fd)

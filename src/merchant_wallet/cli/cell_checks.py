@@ -11,7 +11,7 @@ from merchant_wallet.base.clock import MAX_SKEW_MS, find_skew_ms
 from merchant_wallet.base.counted import count_of
 from merchant_wallet.base.settings import Settings
 from merchant_wallet.cli.findings import Finding, fetch
-from merchant_wallet.cli.server_checks import judge_roles
+from merchant_wallet.cli.server_checks import Standby, count_hosts, judge_roles, judge_standbys
 
 MAX_MIRROR_AGE_MS: Final = 30_000
 """A worker renews the copies of rates each second. After a minute the cell exchanges nothing."""
@@ -65,6 +65,7 @@ async def _check(home: Any, cell: Cell) -> Finding:
             pending = await _check_schema(conn, cell)
             roles = judge_roles(await fetch(conn, "list_side_roles"))
             waiting = await _check_state(home, conn, cell)
+            await _check_standbys(conn, cell)
     except psycopg.Error as error:
         if (found := db.explain_error(error)) is None:
             raise
@@ -84,6 +85,15 @@ async def _check_schema(conn: Any, cell: Cell) -> str:
     if missing := await asyncio.to_thread(list_pending, cell.url, schema=cell.schema):
         raise CellWrong(f"missing migrations: {', '.join(missing)}", "run `merchant-wallet migrate`")
     return "all migrations applied"
+
+
+async def _check_standbys(conn: Any, cell: Cell) -> None:
+    told = dict(await fetch(conn, "list_server_settings"))
+    standbys = [Standby(*row) for row in await fetch(conn, "list_standbys")]
+    names = told["synchronous_standby_names"]
+    finding = judge_standbys(names, standbys, is_live=False, hosts=count_hosts(cell.url))
+    if finding.advice is not None:
+        raise CellWrong(finding.text, finding.advice)
 
 
 def _judge_moved(cell: Cell, version: int, address: str | None) -> CellWrong:

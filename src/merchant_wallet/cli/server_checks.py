@@ -57,7 +57,20 @@ async def check_server(conn: Any, settings: Settings) -> AsyncIterator[Finding]:
     told = dict(await fetch(conn, "list_server_settings"))
     yield judge_durability(told, is_live=not settings.sandbox)
     standbys = [Standby(*row) for row in await fetch(conn, "list_standbys")]
-    yield judge_standbys(told["synchronous_standby_names"], standbys, is_live=not settings.sandbox)
+    yield judge_standbys(
+        told["synchronous_standby_names"],
+        standbys,
+        is_live=not settings.sandbox,
+        hosts=count_hosts(settings.database_url),
+    )
+
+
+def count_hosts(url: str | None) -> int:
+    """How many hosts a URL names. Without a URL it is the own PostgreSQL."""
+    # `--help` must not load the driver.
+    from merchant_wallet.base.hosts import Hosts
+
+    return 1 if url is None else len(Hosts.of(url).hosts)
 
 
 async def _list_unordered(conn: Any) -> list[tuple[str, str, str]]:
@@ -178,9 +191,19 @@ def judge_durability(told: Mapping[str, str], *, is_live: bool) -> Finding:
     return Finding("durability", "fsync and full_page_writes on, pages have checksums")
 
 
-def judge_standbys(names: str, standbys: Sequence[Standby], *, is_live: bool) -> Finding:
-    """Judge the server's standbys. `names` is its `synchronous_standby_names`."""
+def judge_standbys(names: str, standbys: Sequence[Standby], *, is_live: bool, hosts: int = 1) -> Finding:
+    """Judge the server's standbys. `names` is its `synchronous_standby_names`; the URL names so many `hosts`.
+
+    Several hosts are there to follow a failover. In the sandbox, too, it must not lose what was answered.
+    """
     named = ", ".join(f"{each.name} ({_describe(each)})" for each in standbys)
+    if hosts > 1 and not names:
+        text = (
+            f"the URL names {hosts} hosts, and synchronous_standby_names is empty: "
+            f"a failover loses operations that were answered; standbys: {named or 'none'}"
+        )
+        advice = f"name standbys in synchronous_standby_names, as deploy/patroni.yml does ({BACKUP_SECTION})"
+        return Finding("standbys", text, advice)
     in_step = [each for each in standbys if each.sync_state in ("sync", "quorum")]
     if names and not in_step:
         text = f"commits wait for a synchronous standby ({names}), and none is connected"

@@ -1,0 +1,151 @@
+"""The hosts of a URL: which one new sessions lead to, and which sessions are cut."""
+
+import asyncio
+from collections.abc import Iterator
+from itertools import count
+
+import psycopg
+import pytest
+from psycopg.conninfo import conninfo_to_dict
+from tests.crash.cutting_proxy import CuttingProxy, cutting
+from tests.waits import eventually
+
+from merchant_wallet.base import host_watch
+from merchant_wallet.base.cells import Cell
+from merchant_wallet.base.db import connect, is_database_away
+from merchant_wallet.base.host_watch import watching
+from merchant_wallet.base.hosts import Answer, Host, Hosts, choose
+from merchant_wallet.merchants.cells.directory import Directory
+
+NUMBERS = count()
+STANDBY, DOWN, SILENT = Answer(), Answer(reached=False), None
+
+
+class Watched:
+    """Three hosts that nobody else knows, and what they answer."""
+
+    def __init__(self) -> None:
+        number = next(NUMBERS)
+        self.names = [f"db{place}.{number}.example" for place in "abc"]
+        self.url = f"postgresql://u@{','.join(self.names)}/wallet"
+
+    def judge(self, *answers: Answer | None) -> None:
+        hosts = [Host(name, "5432") for name in self.names]
+        Hosts.of(self.url).judge(dict(zip(hosts, answers, strict=True)))
+
+    def chosen(self) -> str:
+        """The letters of the hosts that new sessions lead to, in order."""
+        named = str(conninfo_to_dict(choose(self.url))["host"])
+        return "".join(name[2] for name in named.split(","))
+
+
+@pytest.fixture
+def watched() -> Iterator[Watched]:
+    scene = Watched()
+    yield scene
+    Hosts.of(scene.url).forget()
+
+
+def test_new_sessions_lead_to_the_primary_first_and_never_to_a_silent_host(watched: Watched) -> None:
+    assert watched.chosen() == "abc"
+    watched.judge(STANDBY, STANDBY, Answer(1))
+    assert watched.chosen() == "cab"
+    watched.judge(STANDBY, SILENT, Answer(1))
+    assert watched.chosen() == "ca"
+    watched.judge(STANDBY, STANDBY, SILENT)
+    assert watched.chosen() == "ab"
+
+
+def test_if_all_hosts_are_silent_a_session_is_refused_at_once(watched: Watched) -> None:
+    watched.judge(SILENT, SILENT, SILENT)
+    with pytest.raises(psycopg.OperationalError, match="no host") as refused:
+        watched.chosen()
+    assert is_database_away(refused.value)
+    watched.judge(SILENT, Answer(3), SILENT)
+    assert watched.chosen() == "b"
+
+
+def test_a_host_that_writes_on_an_older_timeline_is_not_used_even_alone(watched: Watched) -> None:
+    watched.judge(Answer(4), STANDBY, STANDBY)
+    watched.judge(Answer(4), Answer(5), STANDBY)
+    assert watched.chosen() == "bc"
+    # What was promoted is gone, and the older one lacks what it committed.
+    watched.judge(Answer(4), SILENT, STANDBY)
+    assert watched.chosen() == "c"
+    # One that is down may come back as it was. One that is a standby has followed.
+    watched.judge(DOWN, Answer(5), STANDBY)
+    assert watched.chosen() == "bc"
+    watched.judge(STANDBY, Answer(5), STANDBY)
+    assert watched.chosen() == "bac"
+
+
+def test_addresses_and_ports_stay_with_their_hosts() -> None:
+    url = "postgresql://u@a,b:7/wallet?hostaddr=10.9.8.1,10.9.8.2"
+    Hosts.of(url).judge({Host("a", "5432"): STANDBY, Host("b", "7"): Answer(1)})
+    found = conninfo_to_dict(choose(url))
+    Hosts.of(url).forget()
+    assert (found["host"], found["hostaddr"], found["port"]) == ("b,a", "10.9.8.2,10.9.8.1", "7,5432")
+
+
+@pytest.mark.parametrize(
+    ("url", "is_watched"),
+    [
+        ("postgresql:///wallet?host=/run/postgresql", False),
+        ("postgresql:///wallet", False),
+        ("postgresql:///wallet?host=/run/a,/run/b", True),
+        ("postgresql://db.internal/wallet", True),
+    ],
+)
+def test_a_lone_server_of_this_machine_is_not_watched(url: str, is_watched: bool) -> None:
+    assert Hosts.of(url).is_watched is is_watched
+
+
+class OneCell(Directory):
+    """Home alone, at this URL."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__(url)
+        self._only = Cell(0, "main", url)
+
+    def list(self) -> tuple[Cell]:
+        return (self._only,)
+
+
+@pytest.fixture
+def short_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, limit_s in (("INTERVAL_S", 0.02), ("SEARCH_INTERVAL_S", 0.02), ("ANSWER_S", 0.2)):
+        monkeypatch.setattr(host_watch, name, limit_s)
+
+
+@pytest.mark.usefixtures("short_limits")
+def test_who_waits_for_a_host_that_has_fallen_silent_gets_an_error_and_nobody_waits_for_it_again(
+    database_url: str,
+) -> None:
+    async def scenario() -> None:
+        async with cutting(database_url) as proxy:
+            # The other host does not exist.
+            host = str(conninfo_to_dict(proxy.url)["host"])
+            url = proxy.url.replace(host.replace("/", "%2F"), f"{host},/nowhere".replace("/", "%2F"))
+            async with watching(OneCell(url)):
+                await _fall_silent(proxy, url)
+
+    asyncio.run(scenario())
+
+
+async def _fall_silent(proxy: CuttingProxy, url: str) -> None:
+    async with await connect(url) as waiting:
+        sleeping = asyncio.create_task(waiting.execute("select pg_sleep(2)"))
+        proxy.freeze()
+        with pytest.raises(psycopg.OperationalError) as lost:
+            await asyncio.wait_for(sleeping, 10)
+    assert is_database_away(lost.value)
+    with pytest.raises(psycopg.OperationalError):
+        await asyncio.wait_for(connect(url), 10)
+    proxy.thaw()
+
+    async def is_back() -> bool:
+        return not Hosts.of(url).silent
+
+    await eventually(is_back)
+    async with await connect(url) as again:
+        assert (await (await again.execute("select 1")).fetchone()) == (1,)
