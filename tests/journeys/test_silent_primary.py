@@ -1,5 +1,6 @@
 """A primary that answers nothing, and one that goes on beside its successor: callers get 50300, then 200."""
 
+import asyncio
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -8,10 +9,13 @@ from pathlib import Path
 import pytest
 from tests.clusters import Cluster, primary_and_standby, until_replayed
 from tests.journeys.client import Answer
-from tests.journeys.conftest import Shop, running
+from tests.journeys.conftest import Platform, Shop, running
 from tests.journeys.orders import withdrawal
 from tests.waits import wait_until
 
+from merchant_wallet.base.db import connect
+from merchant_wallet.book.checkpoint_keys import OLD_KEY, load_keys
+from merchant_wallet.book.verification.verify import BookReport, verify_book
 from merchant_wallet.postgres import WEB_ROLE, WORKER_ROLE
 from merchant_wallet.postgres.grants import Side, grant
 from merchant_wallet.postgres.migrate import migrate
@@ -86,3 +90,31 @@ def _has_moved(shop: Shop, standby: Cluster) -> bool:
     taken = shop.client.call(CREATE, **withdrawal(f"probe {number}", "0.1")).code == 200
     question = f"select count(*) from withdrawal where mc_order_id = 'probe {number}'"
     return taken and standby.execute(question, "wallet") == 1
+
+
+def test_what_an_asynchronous_primary_alone_has_answered_is_found_after_it_was_left(
+    clusters: tuple[Cluster, Cluster, str], tmp_path: Path
+) -> None:
+    primary, standby, url = clusters
+    with running(url, tmp_path, working=True) as platform:
+        shop = platform.open_merchant()
+        shop.fund("USDT", "1000")
+        _until_paid(shop, shop.client.do(CREATE, **withdrawal("before")))
+        until_replayed(primary, standby)
+        standby.execute("alter system set primary_conninfo = ''")
+        standby.execute("select pg_reload_conf()")
+        wait_until(lambda: primary.execute("select count(*) from pg_stat_replication") == 0, "it is cut off")
+        shop.client.do(CREATE, **withdrawal("lost"))
+        standby.promote()
+        question = "select count(*) from rollback_evidence where subject = 'book'"
+        wait_until(lambda: standby.execute(question, "wallet") == 1, "the loss is found")
+        report = asyncio.run(_verify(platform, shop, url))
+        assert report.violation is not None
+        assert report.violation.rule == "checkpoint"
+
+
+async def _verify(platform: Platform, shop: Shop, url: str) -> BookReport:
+    folder = platform.base.checkpoint_dir
+    async with await connect(url) as conn:
+        keys = await load_keys(conn, folder, platform.base.keyring.derive(OLD_KEY))
+        return await verify_book(conn, conn, shop.merchant_id, checkpoint_dir=folder, checkpoint_keys=keys)

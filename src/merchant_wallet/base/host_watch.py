@@ -27,6 +27,7 @@ log = structlog.get_logger("database")
 
 QUERIES: Final = db.Queries(Path(__file__).with_name("hosts.sql"))
 _READ_TIMELINE: Final = QUERIES["read_timeline"].text.encode()
+_READ_SYNCHRONOUS: Final = QUERIES["read_synchronous"].text.encode()
 
 INTERVAL_S: Final = 1.0
 """The pause between two questions to a host."""
@@ -125,12 +126,29 @@ async def watching(cells: Cells) -> AsyncIterator[None]:
         await watch.close()
 
 
+@asynccontextmanager
+async def commits_alone(url: str, host: Host) -> AsyncIterator[psycopg.AsyncConnection[Any] | None]:
+    """A session with one of a URL's hosts whose commits wait for no standby, also with one that was left.
+
+    None if they wait. Raises psycopg.Error.
+    """
+    conninfo = _name_host(url, host)
+    async with await psycopg.AsyncConnection.connect(conninfo, autocommit=True) as connection:
+        await connection.execute(db.begin_session(conninfo, connection.info.server_version))
+        row = await (await connection.execute(_READ_SYNCHRONOUS)).fetchone()
+        yield None if row == (True,) else connection
+
+
+def _name_host(url: str, host: Host) -> str:
+    conninfo = db.complete_conninfo(only(url, host), APPLICATION_NAME)
+    return make_conninfo(conninfo, target_session_attrs="any")
+
+
 class _Line:
     """The session with one host."""
 
     def __init__(self, url: str, host: Host) -> None:
-        conninfo = db.complete_conninfo(only(url, host), APPLICATION_NAME)
-        self._conninfo = make_conninfo(conninfo, target_session_attrs="any")
+        self._conninfo = _name_host(url, host)
         self._connection: psycopg.AsyncConnection[Any] | None = None
 
     async def ask(self) -> Answer | None:

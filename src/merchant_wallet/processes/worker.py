@@ -19,6 +19,7 @@ from merchant_wallet.api.request_log.listing import delete_old as delete_old_req
 from merchant_wallet.approvals import proposals
 from merchant_wallet.approvals.acts.worker import ActWorker
 from merchant_wallet.audit.checkpointing.keys import open_service_signer
+from merchant_wallet.audit.checkpointing.left_hosts import LeftHosts
 from merchant_wallet.audit.checkpointing.task import CheckpointTask
 from merchant_wallet.audit.failures import write_failures
 from merchant_wallet.audit.records import Author
@@ -182,6 +183,7 @@ async def work(
             readers = await _open_readers(base.settings, stack)
             workers += [checkpoints.run, *_open_home(base, writer, compared, payouts, readers)]
             workers += _open_default_cell(shared, compared, chain_line, stack, readers)
+            workers += [LeftHosts(connect, base.cells, checkpoint_task, checkpoints.wake.set).run]
             mail_server, read_end = find_server(base.settings), make_certificate_reader(base.settings)
             reporter = WorkerReporter(connect, payouts, checkpoint_task, readers, mail_server, read_end)
             workers.append(reporter.run)

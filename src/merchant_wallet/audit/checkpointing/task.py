@@ -10,7 +10,7 @@ Rules:
 """
 
 import asyncio
-from collections.abc import Set
+from collections.abc import Sequence, Set
 from functools import partial
 from pathlib import Path
 
@@ -30,8 +30,9 @@ from merchant_wallet.audit.rollback.evidence import RollbackEvidence
 from merchant_wallet.audit.rollback.home_marks import FindMoved, find_home_evidence, find_none, raise_marks
 from merchant_wallet.audit.rollback.reached_cells import ReachedCells
 from merchant_wallet.audit.rollback.signer_record import find_signer_evidence
-from merchant_wallet.base.cells import DEFAULT_CELL_ID, ReachApart, reach_none
+from merchant_wallet.base.cells import DEFAULT_CELL_ID, NO_CELLS, ReachApart, reach_none
 from merchant_wallet.book.checkpoint_keys import read_pinned
+from merchant_wallet.book.checkpoints import Checkpoint
 
 log = structlog.get_logger(__name__)
 
@@ -83,6 +84,17 @@ class CheckpointTask:
             )
         subjects = {(item.subject, item.merchant_id) for item in open_evidence}
         await self._write(conn, cells, at_ms, subjects)
+
+    async def sign_heads(self, conn: AsyncConnection, cell_id: int, heads: Sequence[Checkpoint]) -> int:
+        """Sign what a server has that is used no more, however new the last checkpoints are.
+
+        Returns how many books have grown since. Raises OSError, `psycopg.Error`.
+        """
+        if await self._is_replaced(conn):
+            return 0
+        placed = await ReachedCells(conn, NO_CELLS).find_cells([head.merchant_id for head in heads])
+        own = [head for head in heads if placed[head.merchant_id] == cell_id]
+        return await asyncio.to_thread(append_all, self._signer, self._folder, own, 0)
 
     async def _find_evidence(
         self, conn: AsyncConnection, cells: ReachedCells, at_ms: int
