@@ -257,10 +257,7 @@ def _take_away(
     promoted_s = _await_promotion(others)
     # A primary whose Patroni hangs answers until then.
     after_s = promoted_s if fault == "hang" else begun_s + SETTLED_S
-    firsts = [
-        wait_until(partial(client.find_first_after, after_s), "an operation succeeds again")
-        for client in clients
-    ]
+    firsts = [_await_success(client, after_s) for client in clients]
     ends_s = time.monotonic() + STEADY_S
     wait_until(lambda: time.monotonic() > ends_s, "some seconds passed")
     done = Kill(
@@ -303,6 +300,12 @@ def _await_answers(clients: Sequence[TimedClient]) -> None:
     for client in clients:
         wanted = len(client.answers) + ANSWERS_BETWEEN
         wait_until(lambda: len(client.answers) >= wanted, "operations are answered")  # noqa: B023
+
+
+def _await_success(client: TimedClient, after_s: float) -> float:
+    found = wait_until(partial(client.find_first_after, after_s), "an operation succeeds again")
+    assert found is not None
+    return found
 
 
 def _await_promotion(others: list[Node]) -> float:

@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import time
-from contextlib import suppress
 from pathlib import Path
 
 import psycopg
@@ -15,7 +14,7 @@ from tests.crash.service import alive
 from tests.crash.shop import run
 from tests.handover.platform import PROGRAM, WebProcess, furnish
 from tests.roles import as_worker
-from tests.waits import TIMEOUT_S, wait_until
+from tests.waits import BLOCKED_BY, TIMEOUT_S, eventually, wait_until
 
 BACKENDS = """
 select pid from pg_stat_activity where datname = current_database() and usename <> current_user
@@ -47,18 +46,23 @@ def test_serve_ends_in_a_bounded_time_and_says_where_it_waited(
 
 
 async def _freeze_with_an_order_under_way(url: str, web: WebProcess, frozen: list[int]) -> None:
-    _, client = await furnish(url)
+    shop, client = await furnish(url)
     client.port = web.port
     await client.learn_address()
-    with psycopg.connect(url, autocommit=True) as conn:
-        frozen.extend(pid for (pid,) in conn.execute(BACKENDS))
-    for pid in frozen:
-        os.kill(pid, signal.SIGSTOP)
-    # The writer gives up by itself. A look-up of an unknown merchant waits as long as the database is frozen.
-    client.app_key = "mk_nobody"
     wire = Wire(client)
-    with suppress(TimeoutError):
-        await asyncio.wait_for(client.credit(wire, "while-frozen"), 2)
+    with psycopg.connect(url) as conn, psycopg.connect(url, autocommit=True) as observer:
+        # The writer waits longer for a book's lock than for anything else.
+        conn.execute("select from book where merchant_id = %s for update", [shop.merchant_id])
+        order = asyncio.create_task(client.credit(wire, "while-frozen"))
+
+        async def is_at_lock() -> bool:
+            return bool(observer.execute(BLOCKED_BY, [conn.info.backend_pid]).fetchall())
+
+        await eventually(is_at_lock)
+        frozen.extend(pid for (pid,) in observer.execute(BACKENDS))
+        for pid in frozen:
+            os.kill(pid, signal.SIGSTOP)
+    order.cancel()
     wire.close()
 
 
