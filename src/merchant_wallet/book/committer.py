@@ -46,7 +46,7 @@ MAX_GROUPS: Final = 12
 """At most this many groups are under way at once."""
 LOOK_UP_DELAYS_S: Final = (0.0, 0.1, 0.1, 0.2, 0.2, 0.2, 0.2, 0.5, 0.5, 0.6, 1.0)
 """The pauses before each look whether a group was committed. A cell that moves is away for half a second."""
-LOOK_UP_UNTIL_S: Final = 6.0
+LOOK_UP_UNTIL_S: Final = 5.25
 """No look begins or goes on later than this after the COMMIT was sent: its callers wait."""
 
 MakePartition = Callable[[int], Awaitable[None]]

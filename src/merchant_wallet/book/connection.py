@@ -38,7 +38,7 @@ set enable_material = off;
 
 APPLICATION_NAME: Final = "merchant-wallet writer"
 CONNECT_TIMEOUT_S: Final = 5
-ANSWER_S: Final = 5.0
+ANSWER_S: Final = 4.5
 """The longest that the statements of one run take together."""
 LOCK_WAIT_S: Final = 10.0
 """A run with `LOCK_BOOK` takes this much longer: the `lock_timeout` above."""
