@@ -134,7 +134,7 @@ async def commits_alone(url: str, host: Host) -> AsyncIterator[psycopg.AsyncConn
     """
     conninfo = _name_host(url, host)
     async with await psycopg.AsyncConnection.connect(conninfo, autocommit=True) as connection:
-        await connection.execute(db.begin_session(conninfo, connection.info.server_version))
+        await db.begin_session(connection, conninfo)
         row = await (await connection.execute(_READ_SYNCHRONOUS)).fetchone()
         yield None if row == (True,) else connection
 
