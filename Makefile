@@ -1,7 +1,7 @@
 # Every command a person or CI types here. `make` alone lists them.
 # Paths stay relative to this folder, so a folder with a space in its name works.
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-runtime install test test-all test-long test-tools check format demo cells-demo devnet bench schema docs site vectors sbom release lock
+.PHONY: help setup setup-runtime install test test-all test-long test-tools check format demo cells-demo devnet bench simulate schema docs site vectors sbom release lock
 
 # Containers often tell Python to keep no compiled code. Every process would compile all of it anew then, which for
 # tests that start hundreds of them is a good part of their time.
@@ -9,6 +9,8 @@ export PYTHONDONTWRITEBYTECODE =
 
 PYTHON := .venv/bin/python
 PREFIX ?= /opt/merchant-wallet
+SEED ?= 1
+MINUTES ?= 1
 LOCK_DAY := 2026-11-14
 COMPILE := .venv/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-header --no-annotate --no-emit-index-url --exclude-newer $(LOCK_DAY)
@@ -57,6 +59,9 @@ devnet: setup ## start the chains with the token on them; prints the settings, r
 
 bench: setup ## measure requests a second on this machine
 	$(PYTHON) -m bench $(ARGS)
+
+simulate: setup ## run the service against faults and a model, from SEED (1) for MINUTES (1); ARGS goes to the simulator
+	$(PYTHON) -m simulator --seed $(SEED) --minutes $(MINUTES) $(ARGS)
 
 schema: setup ## write schema.sql and cell_schema.sql from the migrations
 	$(PYTHON) scripts/write_schema.py

@@ -165,6 +165,7 @@ EXTENDED: Final = {
     "tests/processes/test_up.py::test_asked_to_stop": "starts of the whole service",
     "tests/processes/test_up.py::test_the_terminals": "starts of the whole service",
     "tests/reporting/test_plans.py": "large books",
+    "tests/simulator/test_runs.py": "starts of the whole service",
     "tests/site/": "the documentation site",
     "tests/sweeps/test_rescues_killed.py": "loops of kills",
     "tests/sweeps/test_killed.py::test_a_sweeper_killed_at_every": "loops of kills",

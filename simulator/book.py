@@ -1,0 +1,232 @@
+"""The model of one merchant's book: everything that it may be, given all that was answered. Pure.
+
+The book knows a first state and its **doubts**. A doubt may have happened, or may still happen: an order
+whose answer was lost, an amount that comes back from a withdrawal, a deposit that is not credited yet. A
+**world** is one choice of doubts that have happened. Every answer is compared with every world. Worlds that
+it contradicts are dropped. When none is left, the service is wrong.
+
+| What is seen | What the model does |
+| --- | --- |
+| no answer, 50000, 50300 | the order becomes a doubt |
+| success of a new order | worlds in which it is refused, or gives another amount, are dropped |
+| success of a doubt | it has happened, once: where it had not, it happens now |
+| success of a known order | the answer must be the first one's |
+| refusal | worlds in which the order is accepted, or was accepted, are dropped |
+| a balance | worlds with another balance are dropped |
+
+A doubt may happen at any time. So before anything is compared, each world grows by what could happen in it.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from simulator.failure import Contradiction
+from simulator.orders import Effect, Order, Refusal, Tariff, judge, write
+
+Key = tuple[str, str]
+World = frozenset[tuple[Key, Effect]]
+CONFLICT: Final = 40900
+MOST_WORLDS: Final = 4096
+"""More would take longer than answers do. Callers keep their doubts few."""
+
+
+class Known(NamedTuple):
+    """An accepted order: what it was, what it did, and the id that its first answer had."""
+
+    order: Order
+    effect: Effect
+    answer_id: str
+
+
+@dataclass(frozen=True)
+class Doubt:
+    """What may happen: an order, or the arrival of `effect`. It can't be before `after` has happened."""
+
+    key: Key
+    order: Order | None = None
+    effect: Effect | None = None
+    after: Key | None = None
+
+
+class Book:
+    """A merchant's book as far as it can be known."""
+
+    def __init__(self, balances: Mapping[str, int], tariff: Tariff) -> None:
+        self._balances = dict(balances)
+        self._tariffs: tuple[Tariff, ...] = (tariff,)
+        self._doubts: dict[Key, Doubt] = {}
+        self._worlds: set[World] = {frozenset()}
+        self.known: dict[Key, Known] = {}
+
+    @property
+    def doubts(self) -> tuple[Doubt, ...]:
+        """What is not known yet, oldest first."""
+        return tuple(self._doubts.values())
+
+    @property
+    def tariffs(self) -> tuple[Tariff, ...]:
+        """The tariffs that may count now, the newest last."""
+        return self._tariffs
+
+    def begin_change(self, tariff: Tariff) -> None:
+        """An operator begins to change something: from now on the old and the new may count."""
+        self._grow()
+        self._tariffs = (*self._tariffs, tariff)
+
+    def end_change(self) -> None:
+        """The change was acknowledged: only the newest tariff counts."""
+        self._grow()
+        self._tariffs = self._tariffs[-1:]
+
+    def list_balances(self, account: str) -> set[int]:
+        """What an account may have now."""
+        self._grow()
+        return {self._add_up(world).get(account, 0) for world in self._worlds}
+
+    def lose(self, order: Order) -> None:
+        """No answer came: the order may have been accepted, or may be accepted later."""
+        if order.key not in self.known:
+            self._doubts.setdefault(order.key, Doubt(order.key, order))
+
+    def expect(self, doubt: Doubt) -> None:
+        """Something may happen from now on."""
+        self._doubts[doubt.key] = doubt
+
+    def accept(self, order: Order, answer_id: str, is_told: Callable[[Effect], bool]) -> Effect:
+        """A success came. `is_told` says whether the answer tells of an effect. Raises Contradiction."""
+        known = self.known.get(order.key)
+        if known is not None:
+            if known.order != order:
+                raise Contradiction(f"{order} was accepted, although its id names {known.order}")
+            if known.answer_id != answer_id or not is_told(known.effect):
+                raise Contradiction(f"the repeat of {order} was answered otherwise than first: {known}")
+            return known.effect
+        self._grow()
+        left = {
+            (world, effect)
+            for before in self._worlds
+            for world, effect in self._find_acceptances(before, order)
+            if is_told(effect)
+        }
+        effects = {effect for _, effect in left}
+        if len(effects) != 1:
+            raise Contradiction(f"{order} was accepted with another result; possible is {self._show(order)}")
+        (effect,) = effects
+        self._doubts.pop(order.key, None)
+        self._worlds = {world for world, _ in left}
+        self.known[order.key] = Known(order, effect, answer_id)
+        self._move(effect)
+        return effect
+
+    def refuse(self, order: Order, code: int) -> None:
+        """A refusal came. Raises Contradiction."""
+        known = self.known.get(order.key)
+        if known is not None:
+            if code == CONFLICT and known.order != order:
+                return
+            raise Contradiction(f"{order} was refused with {code}, although it was accepted before: {known}")
+        self._grow()
+        left = {
+            world
+            for world in self._worlds
+            if _find(world, order.key) is None and Refusal(code) in self._judge(order, world)
+        }
+        self._keep(left, f"{order} was refused with {code}; possible is {self._show(order)}")
+
+    def see_balance(self, account: str, units: int) -> None:
+        """A balance came. Raises Contradiction."""
+        possible = sorted(self.list_balances(account))
+        self._keep(
+            {world for world in self._worlds if self._add_up(world).get(account, 0) == units},
+            f"{account} is {write(units)}; possible is {', '.join(map(write, possible))}",
+        )
+
+    def see(self, key: Key, has_happened: bool) -> None:
+        """It is seen whether a doubt has happened by now. Raises Contradiction."""
+        if key not in self._doubts:
+            return
+        self._grow()
+        self._keep(
+            {world for world in self._worlds if (_find(world, key) is not None) is has_happened},
+            f"{' '.join(key)} {'has' if has_happened else 'has not'} happened, which no answer allows",
+        )
+
+    def end_doubt(self, key: Key) -> None:
+        """A doubt never happened and can't any more. Nor can what follows it. Raises Contradiction."""
+        self.see(key, False)
+        self._doubts.pop(key, None)
+        for later in [doubt.key for doubt in self._doubts.values() if doubt.after == key]:
+            self.end_doubt(later)
+
+    def _find_acceptances(self, world: World, order: Order) -> list[tuple[World, Effect]]:
+        """How the order may have been accepted in a world, each with the world without it."""
+        earlier = _find(world, order.key)
+        if earlier is not None:
+            return [(world - {(order.key, earlier)}, earlier)]
+        outcomes = self._judge(order, world)
+        return [(world, outcome) for outcome in outcomes if isinstance(outcome, Effect)]
+
+    def _judge(self, order: Order, world: World) -> set[Effect | Refusal]:
+        balances = self._add_up(world)
+        return {judge(order, balances, tariff) for tariff in self._tariffs}
+
+    def _add_up(self, world: World) -> dict[str, int]:
+        balances = dict(self._balances)
+        for _, effect in world:
+            for account, units in effect.moves:
+                balances[account] = balances.get(account, 0) + units
+        return balances
+
+    def _move(self, effect: Effect) -> None:
+        for account, units in effect.moves:
+            self._balances[account] = self._balances.get(account, 0) + units
+
+    def _keep(self, worlds: set[World], text: str) -> None:
+        if not worlds:
+            raise Contradiction(text)
+        self._worlds = worlds
+        self._end_arrivals()
+
+    def _end_arrivals(self) -> None:
+        """What has arrived in every world is no doubt any more."""
+        for key, effect in frozenset.intersection(*self._worlds):
+            doubt = self._doubts[key]
+            if doubt.order is None and doubt.after not in self._doubts:
+                del self._doubts[key]
+                self._worlds = {world - {(key, effect)} for world in self._worlds}
+                self._move(effect)
+
+    def _grow(self) -> None:
+        """Add every world that has become possible."""
+        fresh = list(self._worlds) if self._doubts else []
+        while fresh:
+            world = fresh.pop()
+            for doubt in self._doubts.values():
+                for effect in self._find_effects(doubt, world):
+                    grown = world | {(doubt.key, effect)}
+                    if grown not in self._worlds:
+                        self._worlds.add(grown)
+                        fresh.append(grown)
+            if len(self._worlds) > MOST_WORLDS:
+                raise Contradiction(f"there are more than {MOST_WORLDS} worlds: {[*self._doubts]}")
+
+    def _find_effects(self, doubt: Doubt, world: World) -> list[Effect]:
+        """What a doubt may do in a world in which it has not happened."""
+        if _find(world, doubt.key) is not None:
+            return []
+        if doubt.after in self._doubts and _find(world, doubt.after) is None:
+            return []
+        if doubt.order is None:
+            return [] if doubt.effect is None else [doubt.effect]
+        return [outcome for outcome in self._judge(doubt.order, world) if isinstance(outcome, Effect)]
+
+    def _show(self, order: Order) -> str:
+        """What may be answered, for people."""
+        may = {str(outcome) for world in self._worlds for outcome in self._judge(order, world)}
+        earlier = {str(found) for world in self._worlds if (found := _find(world, order.key)) is not None}
+        return "; ".join(sorted(may | earlier))
+
+
+def _find(world: World, key: Key | None) -> Effect | None:
+    return next((effect for each, effect in world if each == key), None)

@@ -1,0 +1,166 @@
+"""Checks at a quiet point: no faults, no requests under way. Then everything must agree to the millionth.
+
+Rules:
+- Each merchant's statement has every accepted order once, with the model's amounts, and no order that was
+  refused.
+- Each withdrawal reaches an end, and each of its statuses that is told has been told.
+- The product's own checks find nothing: `book verify`, `audit verify`, `finance verify`, `reconcile`,
+  `doctor`.
+"""
+
+import asyncio
+import json
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from typing import Any, Final
+
+from simulator.deployment import Deployment, Ran
+from simulator.failure import Contradiction
+from simulator.merchants import Merchant
+from simulator.operators import ACTIONS, Operators
+from simulator.orders import CREDIT, DEBIT, EXCHANGE, WITHDRAW, parse
+
+SETTLE_TIMEOUT_S: Final = 180.0
+CHECK_TIMEOUT_S: Final = 60.0
+LOOK_S: Final = 0.5
+PAGE: Final = 499
+COMMANDS: Final = (
+    ("book", "verify"),
+    ("audit", "verify"),
+    ("finance", "verify"),
+    ("reconcile",),
+    ("doctor",),
+)
+
+
+_OPERATION_OF: Final = {
+    "user_to_merchant": DEBIT,
+    "merchant_to_user": CREDIT,
+    "withdraw": WITHDRAW,
+    "exchange": EXCHANGE,
+}
+"""The kinds of entries that are an order's."""
+
+
+async def settle(merchants: Sequence[Merchant]) -> None:
+    """Wait until nothing is in doubt and every callback has come. Raises Contradiction."""
+    loop = asyncio.get_running_loop()
+    ends_s = loop.time() + SETTLE_TIMEOUT_S
+    for merchant in merchants:
+        # An approval is an operator's. What nobody has decided stays in 0 for a day.
+        while left := await _look(merchant):
+            if loop.time() > ends_s:
+                raise Contradiction(f"{merchant.account.name} waited {SETTLE_TIMEOUT_S:g} s for {left[:5]}")
+            await asyncio.sleep(LOOK_S)
+        merchant.require_no_strangers()
+
+
+async def _look(merchant: Merchant) -> list[str]:
+    """What a merchant still waits for."""
+    await merchant.settle_doubts()
+    waiting = {payout.mc_order_id for payout in merchant.list_waiting()}
+    left = []
+    for payout in merchant.payouts.values():
+        if payout.mc_order_id not in waiting and not payout.is_final:
+            left.append(f"the end of {payout.mc_order_id}, which is in {payout.status}")
+        if payout.owed:
+            left.append(f"the callback of {payout.mc_order_id} with status {sorted(payout.owed)}")
+    return left
+
+
+async def check_statement(deployment: Deployment, merchant: Merchant) -> int:
+    """Compare a merchant's whole statement with the model. Returns how many orders it has.
+
+    Raises Contradiction.
+    """
+    ran = await _insist(
+        deployment, "book", "statement", merchant.account.merchant_id, "--format", "jsonl", json_output=False
+    )
+    entries: dict[int, list[dict[str, Any]]] = defaultdict(list)
+    for line in ran.output.splitlines():
+        row = json.loads(line)
+        entries[row["entryId"]].append(row)
+    found = Counter(
+        (_OPERATION_OF[rows[0]["kind"]], rows[0]["mcOrderId"])
+        for rows in entries.values()
+        if rows[0]["kind"] in _OPERATION_OF
+    )
+    doubtful = {doubt.key for doubt in merchant.book.doubts}
+    for key in doubtful - found.keys():
+        # The request is gone with its connection, and the book has no entry of it: it never happened.
+        if key in {doubt.key for doubt in merchant.book.doubts if doubt.order is not None}:
+            merchant.book.end_doubt(key)
+    twice = {key: count for key, count in found.items() if count > 1}
+    missing = merchant.book.known.keys() - found.keys()
+    strange = found.keys() - merchant.book.known.keys() - doubtful
+    if twice or missing or strange:
+        raise Contradiction(
+            f"the statement of {merchant.account.name}: twice {twice}, missing {sorted(missing)}, "
+            f"not known {sorted(strange)}"
+        )
+    for rows in entries.values():
+        _check_entry(merchant, rows)
+    return found.total()
+
+
+def _check_entry(merchant: Merchant, rows: Sequence[dict[str, Any]]) -> None:
+    operation = _OPERATION_OF.get(rows[0]["kind"])
+    known = None if operation is None else merchant.book.known.get((operation, rows[0]["mcOrderId"]))
+    if known is None:
+        return
+    moved: Counter[str] = Counter()
+    for row in rows:
+        account = str(row["account"])
+        if account.startswith("merchant:"):
+            moved[account.removeprefix("merchant:")] += parse(row["amount"])
+        elif account.startswith("subuser:"):
+            moved["user"] += parse(row["amount"])
+    expected: Counter[str] = Counter()
+    for account, units in known.effect.moves:
+        expected["user" if account.startswith("user:") else account] += units
+    if {name: units for name, units in moved.items() if units} != {n: u for n, u in expected.items() if u}:
+        raise Contradiction(
+            f"the entry of {known.order} moved {dict(moved)} and not {dict(expected)}: {rows}"
+        )
+
+
+async def check_audit_log(deployment: Deployment, operators: Operators) -> None:
+    """Each acknowledged act of an operator is in the audit log once. Raises Contradiction."""
+    for act, action in ACTIONS.items():
+        count = 0
+        before: tuple[str, ...] = ()
+        while True:
+            page = ("audit", "list", "--action", action, "--limit", str(PAGE), *before)
+            listed = (await _insist(deployment, *page)).read()
+            count += len(listed["entries"])
+            if listed["nextBefore"] is None:
+                break
+            before = ("--before", str(listed["nextBefore"]))
+        least, most = operators.acknowledged[act], operators.tried[act]
+        if not least <= count <= most:
+            raise Contradiction(f"the audit log has {count} entries {action}; possible is {least} to {most}")
+
+
+async def check_product(deployment: Deployment) -> None:
+    """The product's own checks. Raises Contradiction."""
+    loop = asyncio.get_running_loop()
+    for command in COMMANDS:
+        ends_s = loop.time() + CHECK_TIMEOUT_S
+        while not (ran := await deployment.command(*command, "--json")).ok:
+            # Workers may still be finishing what the last fault has left.
+            if loop.time() > ends_s:
+                raise Contradiction(f"'{ran.line}' finds a fault: {_find_faults(ran)}")
+            await asyncio.sleep(LOOK_S)
+
+
+def _find_faults(ran: Ran) -> str:
+    if "checks" not in ran.output:
+        return (ran.output + ran.errors)[-2000:]
+    return str([check for check in ran.read()["checks"] if not check["ok"]])
+
+
+async def _insist(deployment: Deployment, *arguments: str, json_output: bool = True) -> Ran:
+    ran = await deployment.command(*arguments, *(("--json",) if json_output else ()))
+    if not ran.ok:
+        raise Contradiction(f"'{ran.line}' failed at a quiet point: {ran.output[-500:]}{ran.errors[-500:]}")
+    return ran

@@ -1,0 +1,137 @@
+"""Operators: what people change and decide on the command line while merchants ask.
+
+Rules:
+- A change is told to the model before its command starts, and again when the command has succeeded.
+- A command that failed is given again, as a person does whose database was away. What it did then counts
+  once.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from random import Random
+from typing import Final
+
+from simulator.book import Doubt
+from simulator.deployment import Deployment, Ran
+from simulator.failure import Contradiction
+from simulator.merchants import Merchant
+from simulator.orders import E8, UNITS, Effect, Tariff, write
+
+MOST_TRIES: Final = 60
+PAUSE_S: Final = 0.5
+FIRST_TARIFF: Final = Tariff(rates_e8={("USDT", "KFB"): 7 * E8, ("KFB", "USDT"): E8 // 8})
+ACTIONS: Final = {
+    "set_fees": "merchant.set",
+    "set_rate": "rate.set",
+    "pause_rate": "rate.pause",
+    "credit": "book.credit",
+    "approve": "withdrawal.approve",
+    "cancel": "withdrawal.cancel",
+}
+"""What the audit log calls each act."""
+
+
+class Operators:
+    """The people of the platform, one act after the other."""
+
+    def __init__(self, deployment: Deployment, merchants: Sequence[Merchant], random: Random) -> None:
+        self.acknowledged: Counter[str] = Counter()
+        self.tried: Counter[str] = Counter()
+        self._deployment = deployment
+        self._merchants = merchants
+        self._random = random
+        self._numbers = 0
+
+    async def set_first_rates(self) -> None:
+        """The platform's own rates, before anybody exchanges. Raises Contradiction."""
+        for pair, rate_e8 in FIRST_TARIFF.rates_e8.items():
+            await self._insist("set_rate", "rates", "set", ":".join(pair), write(rate_e8 // 100))
+
+    async def live(self, ends: asyncio.Event) -> None:
+        """Act until `ends` is set. Raises Contradiction."""
+        while not ends.is_set():
+            merchant = self._random.choice(self._merchants)
+            act = self._random.choice(
+                (self._set_fees, self._set_rate, self._pause_rate, self._credit, self._decide)
+            )
+            await act(merchant)
+            await asyncio.sleep(PAUSE_S)
+
+    async def _set_fees(self, merchant: Merchant) -> None:
+        tariff = replace(
+            merchant.book.tariffs[-1],
+            transfer_fee_e8=self._random.randint(0, 500) * 10_000,
+            withdraw_fee_e8=self._random.randint(0, 500) * 10_000,
+            withdraw_minimum=self._random.randint(0, 20) * 100_000,
+        )
+        merchant.book.begin_change(tariff)
+        fees = (
+            ("--transfer-fee-rate", f"{write(tariff.transfer_fee_e8)}%"),
+            ("--withdraw-fee-rate", f"{write(tariff.withdraw_fee_e8)}%"),
+            ("--withdraw-fee-min", write(tariff.withdraw_minimum)),
+        )
+        options = [part for fee in fees for part in fee]
+        await self._insist("set_fees", "merchant", "set", merchant.account.merchant_id, *options)
+        merchant.book.end_change()
+
+    async def _set_rate(self, merchant: Merchant) -> None:
+        pair = self._random.choice((("USDT", "KFB"), ("KFB", "USDT")))
+        low, high = (650, 740) if pair[0] == "USDT" else (11, 13)
+        rate_e8 = self._random.randint(low, high) * (E8 // 100)
+        rates = {**merchant.book.tariffs[-1].rates_e8, pair: rate_e8}
+        merchant.book.begin_change(replace(merchant.book.tariffs[-1], rates_e8=rates))
+        named = ("--merchant", merchant.account.merchant_id)
+        await self._insist("set_rate", "rates", "set", ":".join(pair), write(rate_e8 // 100), *named)
+        merchant.book.end_change()
+
+    async def _pause_rate(self, merchant: Merchant) -> None:
+        """A pause of one direction. The next `_set_rate` of that direction ends it."""
+        pair = self._random.choice([*merchant.book.tariffs[-1].rates_e8] or [None])
+        if pair is None:
+            return
+        rates = {each: rate for each, rate in merchant.book.tariffs[-1].rates_e8.items() if each != pair}
+        merchant.book.begin_change(replace(merchant.book.tariffs[-1], rates_e8=rates))
+        named = ("--merchant", merchant.account.merchant_id)
+        await self._insist("pause_rate", "rates", "pause", ":".join(pair), *named)
+        merchant.book.end_change()
+
+    async def _credit(self, merchant: Merchant) -> None:
+        self._numbers += 1
+        currency, units = self._random.choice(("USDT", "KFB")), self._random.randint(1, 900 * UNITS)
+        key = ("adjustment", f"bank-{self._numbers}")
+        merchant.book.expect(Doubt(key, effect=Effect(((currency, units),), units)))
+        about = ("--reason", "the simulator's bank", "--ref", key[1])
+        await self._insist(
+            "credit", "book", "credit", merchant.account.merchant_id, currency, write(units), *about
+        )
+        merchant.book.see(key, True)
+
+    async def _decide(self, merchant: Merchant) -> None:
+        waiting = merchant.list_waiting()
+        if not waiting:
+            return
+        payout = self._random.choice(waiting)
+        act = self._random.choice(("approve", "cancel"))
+        if act == "cancel":
+            merchant.begin_cancel(payout)
+        ran = await self._run(act, "withdrawals", act, payout.order_id)
+        if ran.ok and act == "cancel":
+            merchant.end_cancel(payout)
+        # A decision whose command failed may still have been made. The order's own status then tells.
+
+    async def _insist(self, act: str, *arguments: str) -> Ran:
+        """Give a command until it succeeds. Raises Contradiction."""
+        for _ in range(MOST_TRIES):
+            ran = await self._run(act, *arguments)
+            if ran.ok:
+                return ran
+            await asyncio.sleep(PAUSE_S)
+        raise Contradiction(f"'{ran.line}' failed {MOST_TRIES} times: {ran.output}{ran.errors}")
+
+    async def _run(self, act: str, *arguments: str) -> Ran:
+        self.tried[act] += 1
+        ran = await self._deployment.command(*arguments, "--json")
+        self.acknowledged[act] += ran.ok
+        return ran

@@ -1,0 +1,250 @@
+"""A run: the world is made from a plan, lives for its time, comes to rest, and is checked.
+
+Rules:
+- Everything random comes from the plan's seed, with a stream for each actor. What the machine's speed
+  decides does not.
+- The first contradiction ends the run. Its story has the plan, the moment, and the history of the merchant.
+"""
+
+import asyncio
+import json
+import shutil
+import tempfile
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from typing import Final
+
+from merchant_wallet_client.callbacks import AnyCallback
+from simulator.administrators import HOME, Administrators
+from simulator.book import Book
+from simulator.checks import check_audit_log, check_product, check_statement, settle
+from simulator.deployment import APART, Deployment
+from simulator.door import Account
+from simulator.failure import Broken, Contradiction
+from simulator.merchants import Merchant
+from simulator.nature import Nature
+from simulator.operators import FIRST_TARIFF, Operators
+from simulator.orders import UNITS
+from simulator.overlaps import Overlaps
+from simulator.receiver import Receiver
+from simulator.shrinking import Plan
+
+FUNDS: Final = {"USDT": 100_000 * UNITS, "KFB": 50_000 * UNITS}
+LOOK_S: Final = 0.2
+LOG_LINES: Final = 60
+
+
+@dataclass
+class Outcome:
+    """What a run has shown. Without `fault` nothing contradicted the model."""
+
+    plan: Plan
+    fault: str | None = None
+    failed_at_s: float = 0.0
+    acknowledged: int = 0
+    per_second: float = 0.0
+    orders: int = 0
+    callbacks: int = 0
+    faults: Counter[str] = field(default_factory=Counter)
+    table: list[str] = field(default_factory=list)
+    unfinished: list[str] = field(default_factory=list)
+    history: list[str] = field(default_factory=list)
+    log_lines: list[str] = field(default_factory=list)
+    folder: Path | None = None
+    """The world's folder, which is kept after a fault."""
+
+
+class World:
+    """Everything that lives, from `create` to `close`."""
+
+    def __init__(self, plan: Plan, folder: Path) -> None:
+        self.plan = plan
+        self.deployment = Deployment(folder)
+        self.overlaps = Overlaps()
+        self.merchants: list[Merchant] = []
+        self.nature = Nature(self.deployment, plan.faults, self._make_random("nature"))
+        self._secrets: dict[str, str] = {}
+        self.receiver = Receiver(self._secrets, self._hear, self._make_random("receiver"))
+
+    async def create(self) -> None:
+        """Start the service and open its merchants. Raises Broken."""
+        await self.deployment.create()
+        await self.receiver.open()
+        played = json.loads(await self._require("finance", "simulate"))
+        cells = {}
+        for number in range(self.plan.merchants):
+            cell = (HOME, APART)[number % 2]
+            merchant = await self._open_merchant(f"shop{number}", cell)
+            cells[merchant.account.merchant_id] = cell
+        self.operators = Operators(self.deployment, self.merchants, self._make_random("operators"))
+        await self.operators.set_first_rates()
+        self.administrators = Administrators(
+            self.deployment,
+            self.merchants,
+            cells,
+            (str(played["merchantId"]), played["month"]),
+            self.overlaps,
+            self.plan.acts,
+            self._make_random("administrators"),
+        )
+
+    async def live(self) -> None:
+        """Everybody acts for the plan's time. Raises Contradiction."""
+        ends = asyncio.Event()
+        lives = [merchant.live(ends) for merchant in self.merchants]
+        lives += [self.nature.live(ends), self.administrators.live(ends)]
+        lives += [self.operators.live(ends)] if self.plan.operators else []
+        tasks = [asyncio.create_task(life) for life in lives]
+        try:
+            await self._watch(tasks)
+            ends.set()
+            await asyncio.gather(*tasks)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks)
+
+    async def come_to_rest(self) -> None:
+        """No more faults: what was begun is finished, and everything is compared. Raises Contradiction."""
+        self.receiver.is_honest = True
+        await self.deployment.wait_ready()
+        await self.administrators.finish()
+        await settle(self.merchants)
+
+    async def check(self) -> int:
+        """Compare everything. Returns the number of orders in the books. Raises Contradiction."""
+        orders = 0
+        for merchant in self.merchants:
+            orders += await check_statement(self.deployment, merchant)
+            await merchant.see_everything()
+        await check_audit_log(self.deployment, self.operators)
+        await check_product(self.deployment)
+        return orders
+
+    async def close(self) -> None:
+        """End everything that was started."""
+        for merchant in self.merchants:
+            merchant.close()
+        await self.receiver.close()
+        await self.deployment.close()
+
+    @property
+    def acknowledged(self) -> int:
+        """How many requests were answered for good."""
+        return sum(merchant.acknowledged for merchant in self.merchants)
+
+    async def _watch(self, tasks: Sequence["asyncio.Task[None]"]) -> None:
+        loop = asyncio.get_running_loop()
+        ends_s = loop.time() + self.plan.seconds
+        while (left_s := ends_s - loop.time()) > 0:
+            done, _ = await asyncio.wait(
+                tasks, timeout=min(LOOK_S, left_s), return_when=asyncio.FIRST_EXCEPTION
+            )
+            for task in done:
+                task.result()
+            if self.receiver.fault is not None:
+                raise self.receiver.fault
+
+    async def _open_merchant(self, name: str, cell: str) -> Merchant:
+        made = json.loads(await self._require("merchant", "create", name, "--cell", cell))
+        account = Account(
+            str(made["merchantId"]), name, made["appKey"], made["appSecret"], made["callbackSecret"]
+        )
+        self._secrets[name] = account.callback_secret
+        merchant = Merchant(
+            account,
+            Book(FUNDS, FIRST_TARIFF),
+            self.deployment.url,
+            self.receiver.url(name),
+            self.overlaps,
+            self._make_random(name),
+        )
+        self.merchants.append(merchant)
+        for currency, units in FUNDS.items():
+            await merchant.take_from_tap(currency, units)
+        await merchant.open_wallets()
+        return merchant
+
+    async def _require(self, *arguments: str) -> str:
+        ran = await self.deployment.command(*arguments, "--json")
+        if not ran.ok:
+            raise Broken(f"'{ran.line}' failed: {ran.output}{ran.errors}")
+        return ran.output
+
+    def _hear(self, name: str, callback: AnyCallback) -> None:
+        next(each for each in self.merchants if each.account.name == name).hear(callback)
+
+    def _make_random(self, actor: str) -> Random:
+        return Random(f"{self.plan.seed}/{actor}")
+
+
+async def run(plan: Plan) -> Outcome:
+    """Run a plan. The folder is removed unless there is a fault. Raises Broken."""
+    folder = Path(tempfile.mkdtemp(prefix="merchant-wallet-simulator-"))
+    world = World(plan, folder)
+    outcome = Outcome(plan)
+    loop = asyncio.get_running_loop()
+    try:
+        await world.create()
+        began_s = loop.time()
+        try:
+            await world.live()
+            outcome.acknowledged = world.acknowledged
+            outcome.per_second = world.acknowledged / (loop.time() - began_s)
+            await world.come_to_rest()
+            outcome.orders = await world.check()
+        except* Contradiction as faults:
+            outcome.fault = "; ".join(map(str, faults.exceptions))
+            outcome.failed_at_s = loop.time() - began_s
+            outcome.history = _collect_history(world)
+            outcome.log_lines = _find_log_lines(world)
+            outcome.folder = folder
+        outcome.callbacks = world.receiver.received
+        outcome.faults = world.nature.counts
+        outcome.table = world.overlaps.write_table()
+        outcome.unfinished = world.administrators.failures
+    finally:
+        await world.close()
+    if outcome.fault is None:
+        shutil.rmtree(folder)
+    return outcome
+
+
+def write_report(outcome: Outcome) -> list[str]:
+    """What a run has shown, as lines."""
+    plan = outcome.plan
+    lines = [
+        f"seed {plan.seed}, {plan.seconds:g} s, {plan.merchants} merchants: "
+        f"{outcome.acknowledged} acknowledged requests ({outcome.per_second:.0f}/s), "
+        f"{outcome.orders} orders in the books, {outcome.callbacks} callbacks",
+        "faults: "
+        + (", ".join(f"{name} {count}" for name, count in sorted(outcome.faults.items())) or "none"),
+        *outcome.table,
+        *(f"ended with the time: {text}" for text in outcome.unfinished),
+    ]
+    if outcome.fault is not None:
+        lines += [f"FAULT after {outcome.failed_at_s:.1f} s: {outcome.fault}"]
+        lines += ["history:", *outcome.history, "log:", *outcome.log_lines]
+        lines += [f"the folder {outcome.folder} is kept", f"again: {plan.command}"]
+    return lines
+
+
+def _collect_history(world: World) -> list[str]:
+    """The last events of all merchants, by time."""
+    events = [event for merchant in world.merchants for event in merchant.events]
+    return [f"  {event}" for event in sorted(events, key=lambda event: int(event.split(" ", 1)[0]))]
+
+
+def _find_log_lines(world: World) -> list[str]:
+    """The service's log lines of the merchants' last requests."""
+    wanted = {request_id for merchant in world.merchants for request_id in merchant.request_ids}
+    lines = []
+    with suppress(FileNotFoundError):
+        for line in world.deployment.log.read_text(errors="replace").splitlines():
+            if '"error"' in line or any(request_id in line for request_id in wanted):
+                lines.append(f"  {line}")
+    return lines[-LOG_LINES:]
