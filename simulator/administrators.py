@@ -16,6 +16,7 @@ from typing import Final
 from simulator.deployment import APART, Deployment, Ran
 from simulator.failure import Contradiction
 from simulator.merchants import Merchant
+from simulator.nature import Recover
 from simulator.overlaps import Overlaps
 
 MOST_TRIES: Final = 60
@@ -39,6 +40,7 @@ class Administrators:
         played: tuple[str, str],
         overlaps: Overlaps,
         acts: Sequence[str],
+        recover: Recover,
         random: Random,
     ) -> None:
         """`cells` says where each merchant's book is. `played` is the made-up merchant and its month."""
@@ -48,6 +50,7 @@ class Administrators:
         self._played_id, self._month = played
         self._overlaps = overlaps
         self._acts = tuple(acts)
+        self._recover = recover
         self._random = random
         self._ends = asyncio.Event()
         self._moving: set[str] = set()
@@ -164,10 +167,12 @@ class Administrators:
     async def _restart(self, random: Random) -> None:
         async with self._starting:
             await self._deployment.restart()
+            await self._recover(self._ends)
 
     async def _resize(self, random: Random) -> None:
         async with self._starting:
             await self._deployment.restart(random.choice((1, 2, 3)))
+            await self._recover(self._ends)
 
     async def _insist(self, *arguments: str) -> Ran:
         """Give a command until it succeeds. Raises Unfinished, Contradiction."""

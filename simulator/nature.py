@@ -3,13 +3,14 @@
 Rules:
 - `end` makes everything well again: stopped processes continue, delays end, dead servers are started.
 - Only processes of this world are touched: `up` and what descends from it.
+- After a death merchants get some answers before the next fault: a world that is always dead shows nothing.
 """
 
 import asyncio
 import os
 import signal
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from random import Random
@@ -20,15 +21,21 @@ from simulator.deployment import APART, Deployment
 LONGEST_STOP_S: Final = 2.0
 LONGEST_DELAY_S: Final = 1.5
 LONGEST_PAUSE_S: Final = 2.5
+DEADLY: Final = ("kill", "database")
+Recover = Callable[[asyncio.Event], Awaitable[None]]
 
 
 class Nature:
     """What happens to the deployment by itself."""
 
-    def __init__(self, deployment: Deployment, faults: Sequence[str], random: Random) -> None:
+    def __init__(
+        self, deployment: Deployment, faults: Sequence[str], recover: Recover, random: Random
+    ) -> None:
+        """`recover` waits until merchants are answered again, or its event is set."""
         self.counts: Counter[str] = Counter()
         self._deployment = deployment
         self._faults = tuple(faults)
+        self._recover = recover
         self._random = random
 
     async def live(self, ends: asyncio.Event) -> None:
@@ -45,7 +52,10 @@ class Nature:
                 async with asyncio.timeout(self._random.uniform(0.3, LONGEST_PAUSE_S)):
                     await ends.wait()
             if not ends.is_set():
-                await bodies[self._random.choice(self._faults)]()
+                fault = self._random.choice(self._faults)
+                await bodies[fault]()
+                if fault in DEADLY:
+                    await self._recover(ends)
 
     async def _kill(self) -> None:
         pid = self._choose_process()

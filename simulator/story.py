@@ -35,6 +35,7 @@ from simulator.shrinking import Plan
 
 FUNDS: Final = {"USDT": 100_000 * UNITS, "KFB": 50_000 * UNITS}
 LOOK_S: Final = 0.2
+RECOVERED_ANSWERS: Final = 50
 LOG_LINES: Final = 60
 
 
@@ -66,7 +67,8 @@ class World:
         self.deployment = Deployment(folder)
         self.overlaps = Overlaps()
         self.merchants: list[Merchant] = []
-        self.nature = Nature(self.deployment, plan.faults, self._make_random("nature"))
+        self.per_second = 0.0
+        self.nature = Nature(self.deployment, plan.faults, self.recover, self._make_random("nature"))
         self._secrets: dict[str, str] = {}
         self.receiver = Receiver(self._secrets, self._hear, self._make_random("receiver"))
 
@@ -89,8 +91,17 @@ class World:
             (str(played["merchantId"]), played["month"]),
             self.overlaps,
             self.plan.acts,
+            self.recover,
             self._make_random("administrators"),
         )
+
+    async def recover(self, ends: asyncio.Event) -> None:
+        """Wait until merchants have got some answers, or `ends` is set."""
+        before = self.acknowledged
+        while not ends.is_set() and self.acknowledged < before + RECOVERED_ANSWERS:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(LOOK_S):
+                    await ends.wait()
 
     async def live(self) -> None:
         """Everybody acts for the plan's time. Raises Contradiction."""
@@ -101,6 +112,7 @@ class World:
         tasks = [asyncio.create_task(life) for life in lives]
         try:
             await self._watch(tasks)
+            self.per_second = self.acknowledged / self.plan.seconds
             ends.set()
             await asyncio.gather(*tasks)
         finally:
@@ -193,8 +205,6 @@ async def run(plan: Plan) -> Outcome:
         began_s = loop.time()
         try:
             await world.live()
-            outcome.acknowledged = world.acknowledged
-            outcome.per_second = world.acknowledged / (loop.time() - began_s)
             await world.come_to_rest()
             outcome.orders = await world.check()
         except* Contradiction as faults:
@@ -203,6 +213,7 @@ async def run(plan: Plan) -> Outcome:
             outcome.history = _collect_history(world)
             outcome.log_lines = _find_log_lines(world)
             outcome.folder = folder
+        outcome.acknowledged, outcome.per_second = world.acknowledged, world.per_second
         outcome.callbacks = world.receiver.received
         outcome.faults = world.nature.counts
         outcome.table = world.overlaps.write_table()
