@@ -20,13 +20,15 @@ from simulator.nature import Recover
 from simulator.overlaps import Overlaps
 
 MOST_TRIES: Final = 60
+FEW_TRIES: Final = 3
+"""For commands that must wait for a worker first: a checkpoint, a month that is added up."""
 PAUSE_S: Final = 0.5
 HOME: Final = "main"
 AT_ONCE: Final = 2
 
 
 class Unfinished(Exception):
-    """The time ended before a command succeeded."""
+    """A command has not succeeded yet, and something else is to be done."""
 
 
 class Administrators:
@@ -124,8 +126,8 @@ class Administrators:
     async def _archive(self, random: Random) -> None:
         year, month = map(int, self._month.split("-"))
         following = f"{year + month // 12}-{month % 12 + 1:02}"
-        keep = ("--keep-rows",) if random.random() < 0.3 else ()
-        await self._insist("archive", "run", self._played_id, "--before", following, *keep)
+        options = ("--before", following, *(("--keep-rows",) if random.random() < 0.3 else ()))
+        await self._insist("archive", "run", self._played_id, *options, most_tries=FEW_TRIES)
 
     async def _restore(self, random: Random) -> None:
         await self._insist("archive", "restore", self._played_id, "--from", self._month)
@@ -133,7 +135,9 @@ class Administrators:
     async def _close(self, random: Random) -> None:
         """Close the month once; then make it again from journal and archive."""
         if not self._is_closed:
-            await self._insist("finance", "close", self._month, "--reason", "the simulator's month")
+            await self._insist("finance", "prepare", self._month, most_tries=FEW_TRIES)
+            about = ("--reason", "the simulator's month")
+            await self._insist("finance", "close", self._month, *about, most_tries=FEW_TRIES)
             self._is_closed = True
         await self._insist("finance", "verify", self._month)
 
@@ -174,13 +178,15 @@ class Administrators:
             await self._deployment.restart(random.choice((1, 2, 3)))
             await self._recover(self._ends)
 
-    async def _insist(self, *arguments: str) -> Ran:
+    async def _insist(self, *arguments: str, most_tries: int = MOST_TRIES) -> Ran:
         """Give a command until it succeeds. Raises Unfinished, Contradiction."""
-        for _ in range(MOST_TRIES):
+        for _ in range(most_tries):
             ran = await self._deployment.command(*arguments, "--json")
             if ran.ok:
                 return ran
             if self._ends.is_set():
-                raise Unfinished(f"{ran.line}: {(ran.output + ran.errors)[-500:]}")
+                break
             await asyncio.sleep(PAUSE_S)
+        if self._ends.is_set() or most_tries == FEW_TRIES:
+            raise Unfinished(f"{ran.line}: {(ran.output + ran.errors)[-500:]}")
         raise Contradiction(f"'{ran.line}' failed {MOST_TRIES} times: {ran.output}{ran.errors}")

@@ -65,7 +65,7 @@ async def _look(merchant: Merchant) -> list[str]:
             left.append(f"the end of {payout.mc_order_id}, which is in {payout.status}")
         if payout.owed:
             left.append(f"the callback of {payout.mc_order_id} with status {sorted(payout.owed)}")
-    return left
+    return left + [f"the callback of the deposit {name}" for name in merchant.deposits.untold]
 
 
 async def check_statement(deployment: Deployment, merchant: Merchant) -> int:
@@ -85,6 +85,8 @@ async def check_statement(deployment: Deployment, merchant: Merchant) -> int:
         for rows in entries.values()
         if rows[0]["kind"] in _OPERATION_OF
     )
+    deposits = sum(rows[0]["kind"] == "deposit" for rows in entries.values())
+    await _wait_for_deposits(merchant, deposits)
     doubtful = {doubt.key for doubt in merchant.book.doubts}
     for key in doubtful - found.keys():
         # The request is gone with its connection, and the book has no entry of it: it never happened.
@@ -101,6 +103,17 @@ async def check_statement(deployment: Deployment, merchant: Merchant) -> int:
     for rows in entries.values():
         _check_entry(merchant, rows)
     return found.total()
+
+
+async def _wait_for_deposits(merchant: Merchant, count: int) -> None:
+    """Wait for the callbacks of deposits whose answer was lost. Raises Contradiction."""
+    loop = asyncio.get_running_loop()
+    ends_s = loop.time() + SETTLE_TIMEOUT_S
+    while (told := len(merchant.deposits.credited)) != count:
+        if loop.time() > ends_s:
+            raise Contradiction(f"{merchant.account.name} has {count} deposits, and {told} were told")
+        await asyncio.sleep(LOOK_S)
+    merchant.deposits.end_unanswered()
 
 
 def _check_entry(merchant: Merchant, rows: Sequence[dict[str, Any]]) -> None:

@@ -9,21 +9,23 @@ Rules:
 """
 
 import asyncio
-from collections import Counter, deque
 from collections.abc import Mapping
+from dataclasses import replace
 from random import Random
-from time import time_ns
 from typing import Final
 
-from merchant_wallet_client import Answer, OrderCallback
+from merchant_wallet_client import Answer, DepositCallback, OrderCallback
 from merchant_wallet_client.callbacks import AnyCallback
 from simulator.book import Book, Doubt, Key
-from simulator.door import SUCCESS, WRONG_SIGN, Account, Door, Lost
+from simulator.client import MOST_TRIES, Client, is_certain, pause
+from simulator.deposits import Deposits, Told
+from simulator.door import SUCCESS, WRONG_SIGN, Account, Lost
 from simulator.failure import Contradiction
 from simulator.orders import (
     CREDIT,
     DEBIT,
     EXCHANGE,
+    UNITS,
     WITHDRAW,
     Effect,
     Order,
@@ -37,12 +39,7 @@ from simulator.payouts import CANCELLED, PAID, RECIPIENTS, RETURNING, Payout
 USERS: Final = ("alice", "bob", "carol")
 USED_NONCE: Final = 40103
 CONFLICT: Final = 40900
-UNCERTAIN: Final = (42900, 50000, 50300)
-"""Codes after which the same order is sent again."""
 MOST_DOUBTS: Final = 4
-MOST_TRIES: Final = 400
-LONGEST_PAUSE_S: Final = 0.5
-KEPT_EVENTS: Final = 60
 APPROVAL_LIMIT: Final = parse("1000")
 STREAM_OF: Final = {DEBIT: "transfer", CREDIT: "transfer", EXCHANGE: "exchange", WITHDRAW: "withdrawal"}
 WEIGHTS: Final = {
@@ -52,6 +49,7 @@ WEIGHTS: Final = {
     "withdraw": 6,
     "read_balance": 8,
     "read_user": 7,
+    "deposit": 2,
     "quote": 4,
     "query": 7,
     "repeat": 6,
@@ -71,13 +69,11 @@ class Merchant:
         self.account = account
         self.book = book
         self.payouts: dict[str, Payout] = {}
-        self.events: deque[str] = deque(maxlen=KEPT_EVENTS)
-        self.request_ids: deque[str] = deque(maxlen=KEPT_EVENTS)
-        self.answered: Counter[str] = Counter()
+        self.deposits = Deposits(book)
+        self.client = Client(account, url, random)
         self.lock = asyncio.Lock()
         """Held while something is under way whose effect on the model is not told yet."""
         self._random = random
-        self._door, self._second_door = Door(url, random), Door(url, random)
         self._notify_url = notify_url
         self._overlaps = overlaps
         self._addresses: dict[str, str] = {}
@@ -87,19 +83,19 @@ class Merchant:
     @property
     def acknowledged(self) -> int:
         """How many requests were answered for good."""
-        return sum(self.answered.values())
+        return self.client.answered.total()
 
     async def open_wallets(self) -> None:
         """Look up the sub-users, which creates them. Raises Contradiction."""
         for name in USERS:
-            answer = await self._insist("getMerchantCustomer", {"extUserId": name})
+            answer = await self.client.insist("getMerchantCustomer", {"extUserId": name})
             self._require(answer, SUCCESS)
             self._addresses[name] = str(answer.data["address"])
 
     async def take_from_tap(self, currency: str, units: int) -> None:
         """Money of the sandbox, which the model has from the beginning. Raises Contradiction."""
         fields = {"currency": currency, "amount": write(units), "mcOrderId": f"first-{currency}"}
-        self._require(await self._insist("/sandbox/fund", fields), SUCCESS)
+        self._require(await self.client.insist("/sandbox/fund", fields), SUCCESS)
 
     async def live(self, ends: asyncio.Event) -> None:
         """Ask, until `ends` is set. Raises Contradiction."""
@@ -130,10 +126,16 @@ class Merchant:
 
     def hear(self, callback: AnyCallback) -> None:
         """A callback came. It may come before the answer that names its order. Raises Contradiction."""
+        self._overlaps.count_money("callback")
+        if isinstance(callback, DepositCallback):
+            self.client.note(f"callback of a deposit {callback.tx_hash} {callback.amount}")
+            units, arrival = (parse(format(each, "f")) for each in (callback.amount, callback.amount_arrival))
+            self._count_deposits(self.deposits.hear(Told(callback.tx_hash, units, arrival)))
+            return
         if not isinstance(callback, OrderCallback):
             raise Contradiction(f"a callback that nobody has asked for: {callback}")
-        self._overlaps.count_money("callback")
-        self._note(f"callback {callback.order_id} {callback.mc_order_id} status {callback.txn_status.value}")
+        status = callback.txn_status.value
+        self.client.note(f"callback {callback.order_id} {callback.mc_order_id} status {status}")
         payout = self.payouts.get(callback.mc_order_id)
         if payout is None:
             self._early.append(callback)
@@ -155,14 +157,13 @@ class Merchant:
         self._see_return(payout)
 
     def require_no_strangers(self) -> None:
-        """Every callback was of an order. Raises Contradiction."""
-        if self._early:
-            raise Contradiction(f"callbacks of orders that were never accepted: {self._early}")
+        """Every callback was of an order or a deposit. Raises Contradiction."""
+        if self._early or self.deposits.early:
+            raise Contradiction(f"callbacks of what was never done: {self._early} {self.deposits.early}")
 
     def close(self) -> None:
         """Close the connections: nothing more is sent or received on them."""
-        self._door.close()
-        self._second_door.close()
+        self.client.close()
 
     def _tell(self, payout: Payout, callback: OrderCallback) -> None:
         if str(callback.order_id) != payout.order_id:
@@ -190,8 +191,27 @@ class Merchant:
         address = self._random.choice(paid if is_certain else [*RECIPIENTS])
         await self._order(Order(WITHDRAW, self._make_id(), cents * 10_000, address=address))
 
+    async def _deposit(self) -> None:
+        """USDT arrives at the merchant's own address. The order is given once: it has no id."""
+        if len(self.book.doubts) > MOST_DOUBTS:
+            return
+        self._numbers += 1
+        # No two deposits have the same amount, so that the callback of an unanswered one is recognised.
+        units = self._random.randint(1, 200) * UNITS + self._numbers
+        fields = {"chainType": self._random.choice(("ERC20", "TRC20")), "amount": write(units)}
+        answer = await self.client.ask("/sandbox/deposit", fields)
+        tx_hash = None
+        if is_certain(answer):
+            self._require(answer, SUCCESS)
+            tx_hash = str(answer.data["txHash"])
+        self._count_deposits(self.deposits.expect(units, tx_hash))
+
+    def _count_deposits(self, credited: int) -> None:
+        for _ in range(credited):
+            self._overlaps.count_money("deposit")
+
     async def _read_balance(self) -> None:
-        answer = await self._insist("getMerchantBalance", {})
+        answer = await self.client.insist("getMerchantBalance", {})
         self._require(answer, SUCCESS)
         self.book.see_balance("USDT", parse(answer.data["usdtBalance"]))
         self.book.see_balance("KFB", parse(answer.data["kfbBalance"]))
@@ -200,7 +220,7 @@ class Merchant:
         await self._read_user_named(self._random.choice(USERS))
 
     async def _read_user_named(self, name: str) -> None:
-        answer = await self._insist("getMerchantCustomer", {"extUserId": name})
+        answer = await self.client.insist("getMerchantCustomer", {"extUserId": name})
         self._require(answer, SUCCESS)
         if answer.data["address"] != self._addresses[name]:
             raise Contradiction(f"{name} has another address now: {answer.body}")
@@ -208,7 +228,7 @@ class Merchant:
 
     async def _quote(self) -> None:
         amount = self._random.randint(1, 100_000) * 10_000
-        answer = await self._insist("getWithdrawFee", {"amount": write(amount), "currency": "USDT"})
+        answer = await self.client.insist("getWithdrawFee", {"amount": write(amount), "currency": "USDT"})
         fees = {find_withdraw_fee(amount, tariff) for tariff in self.book.tariffs}
         if answer.code == SUCCESS and parse(answer.data["fee"]) not in fees:
             raise Contradiction(f"the fee of {write(amount)} is {answer.data['fee']}; possible is {fees}")
@@ -228,38 +248,37 @@ class Merchant:
         if not self.book.known:
             return
         order = self._random.choice([*self.book.known.values()]).order
-        answer = await self._insist(
+        answer = await self.client.insist(
             order.operation, self._write_fields(order._replace(amount=order.amount + 10_000))
         )
         self._require(answer, CONFLICT)
 
     async def _replay(self) -> None:
         """The same bytes twice: the second time the nonce is used."""
-        request = self.account.sign("getMerchantBalance", {}, self._door.make_nonce())
-        for number in range(2):
-            answer = await self._door.send(self.account, request)
-            if isinstance(answer, Lost) or answer.code in UNCERTAIN:
+        door = self.client.door
+        request = self.account.sign("getMerchantBalance", {}, door.make_nonce())
+        for code in (SUCCESS, USED_NONCE):
+            answer = await door.send(self.account, request)
+            if not is_certain(answer):
                 return
-            self._require(answer, USED_NONCE if number else SUCCESS)
+            self._require(answer, code)
 
     async def _twin(self) -> None:
         """The same order on two connections at once: both answers are the same."""
         order = self._make_transfer(self._random.choice([DEBIT, CREDIT]))
-        fields = self._write_fields(order)
-        answers = await asyncio.gather(
-            *(door.ask(self.account, order.operation, fields) for door in (self._door, self._second_door))
-        )
+        answers = await self.client.ask_twice(order.operation, self._write_fields(order))
         # Two refusals may both be right, so those are judged first.
         for answer in sorted(answers, key=lambda each: isinstance(each, Answer) and each.code == SUCCESS):
             self._judge(order, answer)
         await self._order(order)
 
     async def _sign_wrongly(self) -> None:
-        fields = {**self.account.sign("getMerchantBalance", {}, self._door.make_nonce()).fields, "extra": "1"}
-        request = self.account.sign("getMerchantBalance", {}, self._door.make_nonce())
-        answer = await self._door.send(self.account, type(request)(request.path, fields, request.method))
-        if isinstance(answer, Answer) and answer.code not in (WRONG_SIGN, *UNCERTAIN):
-            raise Contradiction(f"a request with a wrong signature was answered with {answer.body}")
+        """A field that was not signed."""
+        door = self.client.door
+        request = self.account.sign("getMerchantBalance", {}, door.make_nonce())
+        answer = await door.send(self.account, replace(request, fields={**request.fields, "extra": "1"}))
+        if is_certain(answer):
+            self._require(answer, WRONG_SIGN)
 
     # How an order is sent until it is answered, and judged.
 
@@ -281,21 +300,20 @@ class Merchant:
         return self._random.randint(1, 10 ** self._random.randint(1, 9))
 
     async def _order(self, order: Order) -> None:
+        """Send an order until there is an answer for good. Raises Contradiction."""
         for number in range(MOST_TRIES):
-            answer = await self._door.ask(self.account, order.operation, self._write_fields(order))
+            answer = await self.client.ask(order.operation, self._write_fields(order))
             if self._judge(order, answer):
                 return
-            await asyncio.sleep(min(LONGEST_PAUSE_S, 0.02 * 2 ** min(number, 6)))
+            await pause(number)
         raise Contradiction(f"{order} got no answer in {MOST_TRIES} tries")
 
     def _judge(self, order: Order, answer: Answer | Lost) -> bool:
         """Compare an answer with the model. Returns whether it is for good. Raises Contradiction."""
-        self._note_answer(order.operation, f"{order.mc_order_id} {write(order.amount)}", answer)
-        if isinstance(answer, Lost) or answer.code in UNCERTAIN:
+        if not is_certain(answer):
             self.book.lose(order)
             self._expect_return(order)
             return False
-        self.answered[order.operation] += 1
         if answer.code != SUCCESS:
             self.book.refuse(order, answer.code)
             return True
@@ -335,7 +353,7 @@ class Merchant:
 
     async def _look_at(self, payout: Payout) -> None:
         fields = {"orderId": payout.order_id, "mcOrderId": payout.mc_order_id}
-        answer = await self._insist("queryOrder", fields)
+        answer = await self.client.insist("queryOrder", fields)
         self._require(answer, SUCCESS)
         payout.see(str(answer.data["txnStatus"]))
         if payout.is_back:
@@ -349,17 +367,6 @@ class Merchant:
             payout.arrival,
         ):
             raise Contradiction(f"the order {payout.order_id} has other amounts now: {answer.body}")
-
-    async def _insist(self, operation: str, fields: Mapping[str, object]) -> Answer:
-        """Ask again until there is an answer. Raises Contradiction."""
-        for number in range(MOST_TRIES):
-            answer = await self._door.ask(self.account, operation, fields)
-            self._note_answer(operation, " ".join(map(str, fields.values())), answer)
-            if isinstance(answer, Answer) and answer.code not in UNCERTAIN:
-                self.answered[operation] += 1
-                return answer
-            await asyncio.sleep(min(LONGEST_PAUSE_S, 0.02 * 2 ** min(number, 6)))
-        raise Contradiction(f"{operation} of {self.account.name} got no answer in {MOST_TRIES} tries")
 
     def _write_fields(self, order: Order) -> dict[str, object]:
         fields: dict[str, object] = {"amount": write(order.amount), "mcOrderId": order.mc_order_id}
@@ -377,17 +384,6 @@ class Merchant:
     def _require(self, answer: Answer, code: int) -> None:
         if answer.code != code:
             raise Contradiction(f"{self.account.name} expected {code} and got {answer.body}")
-
-    def _note_answer(self, operation: str, what: str, answer: Answer | Lost) -> None:
-        if isinstance(answer, Lost):
-            self._note(f"{operation} {what}: {answer.reason}")
-            return
-        self._note(f"{operation} {what}: {answer.code} {answer.request_id}")
-        if answer.request_id is not None:
-            self.request_ids.append(answer.request_id)
-
-    def _note(self, text: str) -> None:
-        self.events.append(f"{time_ns() // 1_000_000} {self.account.name} {text}")
 
 
 def _find_paths(order: Order) -> tuple[tuple[str, ...], ...]:

@@ -17,13 +17,13 @@ from simulator.book import Doubt
 from simulator.deployment import Deployment, Ran
 from simulator.failure import Contradiction
 from simulator.merchants import Merchant
-from simulator.orders import E8, UNITS, Effect, Tariff, write
+from simulator.orders import E8, UNITS, Effect, Tariff, write, write_rate
 
 MOST_TRIES: Final = 60
 PAUSE_S: Final = 0.5
-FIRST_TARIFF: Final = Tariff(rates_e8={("USDT", "KFB"): 7 * E8, ("KFB", "USDT"): E8 // 8})
+FIRST_TARIFF: Final = Tariff(rates_e8={("USDT", "KFB"): 712_345_678, ("KFB", "USDT"): 12_345_678})
 ACTIONS: Final = {
-    "set_fees": "merchant.set",
+    "set_merchant": "merchant.set",
     "set_rate": "rate.set",
     "pause_rate": "rate.pause",
     "credit": "book.credit",
@@ -47,7 +47,11 @@ class Operators:
     async def set_first_rates(self) -> None:
         """The platform's own rates, before anybody exchanges. Raises Contradiction."""
         for pair, rate_e8 in FIRST_TARIFF.rates_e8.items():
-            await self._insist("set_rate", "rates", "set", ":".join(pair), write(rate_e8 // 100))
+            await self._insist("set_rate", "rates", "set", ":".join(pair), write_rate(rate_e8))
+
+    async def tell_deposits_to(self, merchant_id: str, url: str) -> None:
+        """Where a merchant is told of deposits. Raises Contradiction."""
+        await self._insist("set_merchant", "merchant", "set", merchant_id, "--deposit-notify-url", url)
 
     async def live(self, ends: asyncio.Event) -> None:
         """Act until `ends` is set. Raises Contradiction."""
@@ -73,17 +77,18 @@ class Operators:
             ("--withdraw-fee-min", write(tariff.withdraw_minimum)),
         )
         options = [part for fee in fees for part in fee]
-        await self._insist("set_fees", "merchant", "set", merchant.account.merchant_id, *options)
+        await self._insist("set_merchant", "merchant", "set", merchant.account.merchant_id, *options)
         merchant.book.end_change()
 
     async def _set_rate(self, merchant: Merchant) -> None:
         pair = self._random.choice((("USDT", "KFB"), ("KFB", "USDT")))
-        low, high = (650, 740) if pair[0] == "USDT" else (11, 13)
-        rate_e8 = self._random.randint(low, high) * (E8 // 100)
+        # The product of both directions stays below 1: a loop of exchanges would make money.
+        low, high = (6.5, 7.4) if pair[0] == "USDT" else (0.11, 0.13)
+        rate_e8 = self._random.randint(int(low * E8), int(high * E8))
         rates = {**merchant.book.tariffs[-1].rates_e8, pair: rate_e8}
         merchant.book.begin_change(replace(merchant.book.tariffs[-1], rates_e8=rates))
         named = ("--merchant", merchant.account.merchant_id)
-        await self._insist("set_rate", "rates", "set", ":".join(pair), write(rate_e8 // 100), *named)
+        await self._insist("set_rate", "rates", "set", ":".join(pair), write_rate(rate_e8), *named)
         merchant.book.end_change()
 
     async def _pause_rate(self, merchant: Merchant) -> None:

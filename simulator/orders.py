@@ -96,6 +96,11 @@ def write(units: int) -> str:
     return sign + text
 
 
+def write_rate(rate_e8: int) -> str:
+    """A rate as a plain decimal."""
+    return f"{rate_e8 // E8}.{rate_e8 % E8:08}".rstrip("0").rstrip(".")
+
+
 def _debit(order: Order, balances: Balances, tariff: Tariff) -> Effect | Refusal:
     if balances.get(order.account, 0) < order.amount:
         return Refusal(INSUFFICIENT)

@@ -68,6 +68,7 @@ class World:
         self.overlaps = Overlaps()
         self.merchants: list[Merchant] = []
         self.per_second = 0.0
+        self.operators = Operators(self.deployment, self.merchants, self._make_random("operators"))
         self.nature = Nature(self.deployment, plan.faults, self.recover, self._make_random("nature"))
         self._secrets: dict[str, str] = {}
         self.receiver = Receiver(self._secrets, self._hear, self._make_random("receiver"))
@@ -76,14 +77,13 @@ class World:
         """Start the service and open its merchants. Raises Broken."""
         await self.deployment.create()
         await self.receiver.open()
+        await self.operators.set_first_rates()
         played = json.loads(await self._require("finance", "simulate"))
         cells = {}
         for number in range(self.plan.merchants):
             cell = (HOME, APART)[number % 2]
             merchant = await self._open_merchant(f"shop{number}", cell)
             cells[merchant.account.merchant_id] = cell
-        self.operators = Operators(self.deployment, self.merchants, self._make_random("operators"))
-        await self.operators.set_first_rates()
         self.administrators = Administrators(
             self.deployment,
             self.merchants,
@@ -176,6 +176,7 @@ class World:
             self._make_random(name),
         )
         self.merchants.append(merchant)
+        await self.operators.tell_deposits_to(account.merchant_id, self.receiver.url(name))
         for currency, units in FUNDS.items():
             await merchant.take_from_tap(currency, units)
         await merchant.open_wallets()
@@ -235,7 +236,7 @@ def write_report(outcome: Outcome) -> list[str]:
         "faults: "
         + (", ".join(f"{name} {count}" for name, count in sorted(outcome.faults.items())) or "none"),
         *outcome.table,
-        *(f"ended with the time: {text}" for text in outcome.unfinished),
+        *(f"not done: {text}" for text in outcome.unfinished),
     ]
     if outcome.fault is not None:
         lines += [f"FAULT after {outcome.failed_at_s:.1f} s: {outcome.fault}"]
@@ -246,13 +247,13 @@ def write_report(outcome: Outcome) -> list[str]:
 
 def _collect_history(world: World) -> list[str]:
     """The last events of all merchants, by time."""
-    events = [event for merchant in world.merchants for event in merchant.events]
+    events = [event for merchant in world.merchants for event in merchant.client.events]
     return [f"  {event}" for event in sorted(events, key=lambda event: int(event.split(" ", 1)[0]))]
 
 
 def _find_log_lines(world: World) -> list[str]:
     """The service's log lines of the merchants' last requests."""
-    wanted = {request_id for merchant in world.merchants for request_id in merchant.request_ids}
+    wanted = {request_id for merchant in world.merchants for request_id in merchant.client.request_ids}
     lines = []
     with suppress(FileNotFoundError):
         for line in world.deployment.log.read_text(errors="replace").splitlines():

@@ -14,6 +14,7 @@ from simulator.orders import (
     judge,
     parse,
     write,
+    write_rate,
 )
 
 TARIFF = Tariff(
@@ -59,6 +60,10 @@ def test_an_order_moves_what_the_interface_says(order: Order, outcome: Effect | 
 )
 def test_amounts_are_read_and_written(text: str, units: int) -> None:
     assert (parse(text), write(units)) == (units, text)
+
+
+def test_a_rate_is_written_with_all_its_decimals() -> None:
+    assert [write_rate(each) for each in (712_345_678, E8, 12_000_000)] == ["7.12345678", "1", "0.12"]
 
 
 @pytest.mark.parametrize("text", ["1.0000001", "1e5", "", "1.-5", "x"])
