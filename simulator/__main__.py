@@ -27,11 +27,12 @@ def main() -> int:
         _split(arguments.acts),
         not arguments.no_operators,
     )
+    status = 2
     try:
-        return asyncio.run(_run(plan, arguments.shrink))
-    except Broken as error:
-        _tell(f"simulator: {error}")
-        return 2
+        status = asyncio.run(_run(plan, arguments.shrink))
+    except* Broken as errors:
+        _tell(f"simulator: {'; '.join(map(str, errors.exceptions))}")
+    return status
 
 
 async def _run(plan: Plan, most_runs: int) -> int:

@@ -55,7 +55,8 @@ class Administrators:
         self._recover = recover
         self._random = random
         self._ends = asyncio.Event()
-        self._moving: set[str] = set()
+        self._moving: dict[str, str] = {}
+        """Where books go whose move is not done."""
         self._is_closed = False
         self._starting = asyncio.Lock()
         self.failures: list[str] = []
@@ -71,9 +72,8 @@ class Administrators:
     async def finish(self) -> None:
         """End what was begun, without faults. Raises Contradiction."""
         self._ends = asyncio.Event()
-        for merchant in self._merchants:
-            if merchant.account.merchant_id in self._moving:
-                await self._drop_old(merchant.account.merchant_id)
+        for merchant_id, target in [*self._moving.items()]:
+            await self._carry_over(merchant_id, target)
         if "restore" in self._acts:
             await self._insist("archive", "restore", self._played_id, "--from", self._month)
 
@@ -114,14 +114,15 @@ class Administrators:
             return
         merchant_id = random.choice(free).account.merchant_id
         target = HOME if self._cells[merchant_id] == APART else APART
-        self._moving.add(merchant_id)
-        await self._insist("merchant", "move", merchant_id, target)
-        self._cells[merchant_id] = target
-        await self._drop_old(merchant_id)
+        self._moving[merchant_id] = target
+        await self._carry_over(merchant_id, target)
 
-    async def _drop_old(self, merchant_id: str) -> None:
+    async def _carry_over(self, merchant_id: str, target: str) -> None:
+        if self._cells[merchant_id] != target:
+            await self._insist("merchant", "move", merchant_id, target)
+            self._cells[merchant_id] = target
         await self._insist("merchant", "move", merchant_id, "--drop-old")
-        self._moving.discard(merchant_id)
+        del self._moving[merchant_id]
 
     async def _archive(self, random: Random) -> None:
         year, month = map(int, self._month.split("-"))
@@ -150,10 +151,22 @@ class Administrators:
         ran = await self._deployment.command("merchant", "rotate-secret", merchant_id, "--json")
         if ran.ok:
             merchant.account.secret = ran.read()["appSecret"]
-            await self._insist("merchant", "retire-secret", merchant_id)
+            await self._retire(merchant_id)
             return
         async with merchant.lock:
             await self._find_secret(merchant)
+
+    async def _retire(self, merchant_id: str) -> None:
+        """Retire the older secret. A lost command may have done it. Raises Unfinished."""
+        while not (
+            ran := await self._deployment.command("merchant", "retire-secret", merchant_id, "--json")
+        ).ok:
+            shown = await self._deployment.command("merchant", "show", merchant_id, "--json")
+            if shown.ok and shown.read()["liveSecrets"] == 1:
+                return
+            if self._ends.is_set():
+                raise Unfinished(f"{ran.line}: {(ran.output + ran.errors)[-500:]}")
+            await asyncio.sleep(PAUSE_S)
 
     async def _find_secret(self, merchant: Merchant) -> None:
         merchant_id = merchant.account.merchant_id

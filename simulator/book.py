@@ -21,7 +21,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from simulator.failure import Contradiction
+from simulator.failure import Broken, Contradiction
 from simulator.orders import Effect, Order, Refusal, Tariff, judge, write
 
 Key = tuple[str, str]
@@ -134,12 +134,14 @@ class Book:
         }
         self._keep(left, f"{order} was refused with {code}; possible is {self._show(order)}")
 
-    def see_balance(self, account: str, units: int) -> None:
-        """A balance came. Raises Contradiction."""
-        possible = sorted(self.list_balances(account))
+    def see_balances(self, seen: Mapping[str, int]) -> None:
+        """Balances of one moment came. Raises Contradiction."""
+        self._grow()
+        found = {world: self._add_up(world) for world in self._worlds}
+        possible = sorted({_show({name: each.get(name, 0) for name in seen}) for each in found.values()})
         self._keep(
-            {world for world in self._worlds if self._add_up(world).get(account, 0) == units},
-            f"{account} is {write(units)}; possible is {', '.join(map(write, possible))}",
+            {world for world, each in found.items() if all(each.get(n, 0) == u for n, u in seen.items())},
+            f"the balances are {_show(seen)}; possible is {' or '.join(possible)}",
         )
 
     def see(self, key: Key, has_happened: bool) -> None:
@@ -209,7 +211,7 @@ class Book:
                         self._worlds.add(grown)
                         fresh.append(grown)
             if len(self._worlds) > MOST_WORLDS:
-                raise Contradiction(f"there are more than {MOST_WORLDS} worlds: {[*self._doubts]}")
+                raise Broken(f"there are more than {MOST_WORLDS} worlds: {[*self._doubts]}")
 
     def _find_effects(self, doubt: Doubt, world: World) -> list[Effect]:
         """What a doubt may do in a world in which it has not happened."""
@@ -230,3 +232,7 @@ class Book:
 
 def _find(world: World, key: Key | None) -> Effect | None:
     return next((effect for each, effect in world if each == key), None)
+
+
+def _show(balances: Mapping[str, int]) -> str:
+    return ", ".join(f"{account} {write(units)}" for account, units in balances.items())

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from simulator.border import Border
-from simulator.failure import Broken
+from simulator.failure import Broken, Contradiction
 from simulator.postgres_server import PostgresServer, find_free_port
 
 START_TIMEOUT_S: Final = 120.0
@@ -91,7 +91,7 @@ class Deployment:
         return self._up.pid if self._up is not None and self._up.returncode is None else None
 
     async def create(self) -> None:
-        """Make both servers, start the service, and add the apart cell. Raises Broken."""
+        """Make both servers, start the service, and add the apart cell. Raises Broken, Contradiction."""
         await asyncio.gather(self.home.create(), self.apart.create())
         for name, port in (
             ("requests", self.port),
@@ -109,15 +109,18 @@ class Deployment:
             raise Broken(f"the cell was not added: {added.errors}")
 
     async def wait_ready(self) -> None:
-        """Wait until `up` has said that it is ready. Raises Broken."""
+        """Wait until `up` has said that it is ready. Raises Contradiction."""
         try:
             async with asyncio.timeout(START_TIMEOUT_S):
                 await self._ready.wait()
         except TimeoutError:
-            raise Broken(f"the service was not ready after {START_TIMEOUT_S:g} s; see {self.log}") from None
+            raise Contradiction(f"the service was not ready after {START_TIMEOUT_S:g} s") from None
 
     async def restart(self, processes: int | None = None) -> None:
-        """Stop `up` in order and start it again, with another number of web processes if one is given."""
+        """Stop `up` in order and start it again, with another number of web processes if one is given.
+
+        Raises Contradiction.
+        """
         self.processes = processes or self.processes
         self._wanted.clear()
         self._ready.clear()
@@ -210,4 +213,7 @@ class Deployment:
             async with asyncio.timeout(STOP_TIMEOUT_S):
                 await up.wait()
         except TimeoutError:
-            raise Broken(f"the service did not stop in {STOP_TIMEOUT_S:g} s; see {self.log}") from None
+            # The database and the folder are needed no longer than it lives.
+            up.kill()
+            await up.wait()
+            raise Contradiction(f"the service did not stop in {STOP_TIMEOUT_S:g} s") from None

@@ -72,13 +72,15 @@ class Merchant:
         self.deposits = Deposits(book)
         self.client = Client(account, url, random)
         self.lock = asyncio.Lock()
-        """Held while something is under way whose effect on the model is not told yet."""
+        """Held while an answer is under way. Who tells the model of something newer waits for it."""
         self._random = random
         self._notify_url = notify_url
         self._overlaps = overlaps
         self._addresses: dict[str, str] = {}
         self._numbers = 0
+        self._heard: list[AnyCallback] = []
         self._early: list[OrderCallback] = []
+        """Callbacks that came before the answer that names their order."""
 
     @property
     def acknowledged(self) -> int:
@@ -102,6 +104,7 @@ class Merchant:
         names, weights = [*WEIGHTS], [*WEIGHTS.values()]
         while not ends.is_set():
             async with self.lock:
+                self._take_callbacks()
                 if len(self.book.doubts) > MOST_DOUBTS:
                     await self.settle_doubts()
                 (name,) = self._random.choices(names, weights)
@@ -110,6 +113,7 @@ class Merchant:
 
     async def settle_doubts(self) -> None:
         """Look at every order that may have moved, and repeat each that is in doubt. Raises Contradiction."""
+        self._take_callbacks()
         for doubt in self.book.doubts:
             if doubt.order is not None:
                 await self._order(doubt.order)
@@ -125,7 +129,16 @@ class Merchant:
             await self._read_user_named(name)
 
     def hear(self, callback: AnyCallback) -> None:
-        """A callback came. It may come before the answer that names its order. Raises Contradiction."""
+        """A callback came. The model is told when no answer is under way that may be older."""
+        self._heard.append(callback)
+
+    def _take_callbacks(self) -> None:
+        """Tell the model of the callbacks that came. Raises Contradiction."""
+        heard, self._heard = self._heard, []
+        for callback in heard:
+            self._take(callback)
+
+    def _take(self, callback: AnyCallback) -> None:
         self._overlaps.count_money("callback")
         if isinstance(callback, DepositCallback):
             self.client.note(f"callback of a deposit {callback.tx_hash} {callback.amount}")
@@ -144,7 +157,8 @@ class Merchant:
 
     def list_waiting(self) -> list[Payout]:
         """Orders that wait for a person."""
-        return [each for each in self.payouts.values() if each.status == "0" and each.amount > APPROVAL_LIMIT]
+        waiting = (each for each in self.payouts.values() if each.status == "0" and not each.is_approved)
+        return [each for each in waiting if each.amount > APPROVAL_LIMIT]
 
     def begin_cancel(self, payout: Payout) -> None:
         """A person begins to cancel an order: from now on its amount may come back."""
@@ -213,8 +227,8 @@ class Merchant:
     async def _read_balance(self) -> None:
         answer = await self.client.insist("getMerchantBalance", {})
         self._require(answer, SUCCESS)
-        self.book.see_balance("USDT", parse(answer.data["usdtBalance"]))
-        self.book.see_balance("KFB", parse(answer.data["kfbBalance"]))
+        seen = {name: parse(answer.data[f"{name.lower()}Balance"]) for name in ("USDT", "KFB")}
+        self.book.see_balances(seen)
 
     async def _read_user(self) -> None:
         await self._read_user_named(self._random.choice(USERS))
@@ -224,7 +238,7 @@ class Merchant:
         self._require(answer, SUCCESS)
         if answer.data["address"] != self._addresses[name]:
             raise Contradiction(f"{name} has another address now: {answer.body}")
-        self.book.see_balance(f"user:{name}", parse(answer.data["balance"]))
+        self.book.see_balances({f"user:{name}": parse(answer.data["balance"])})
 
     async def _quote(self) -> None:
         amount = self._random.randint(1, 100_000) * 10_000

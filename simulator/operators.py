@@ -1,7 +1,8 @@
 """Operators: what people change and decide on the command line while merchants ask.
 
 Rules:
-- A change is told to the model before its command starts, and again when the command has succeeded.
+- A change is told to the model before its command starts, and again when the command has succeeded and no
+  older answer is under way.
 - A command that failed is given again, as a person does whose database was away. What it did then counts
   once.
 """
@@ -78,7 +79,8 @@ class Operators:
         )
         options = [part for fee in fees for part in fee]
         await self._insist("set_merchant", "merchant", "set", merchant.account.merchant_id, *options)
-        merchant.book.end_change()
+        async with merchant.lock:
+            merchant.book.end_change()
 
     async def _set_rate(self, merchant: Merchant) -> None:
         pair = self._random.choice((("USDT", "KFB"), ("KFB", "USDT")))
@@ -89,7 +91,8 @@ class Operators:
         merchant.book.begin_change(replace(merchant.book.tariffs[-1], rates_e8=rates))
         named = ("--merchant", merchant.account.merchant_id)
         await self._insist("set_rate", "rates", "set", ":".join(pair), write_rate(rate_e8), *named)
-        merchant.book.end_change()
+        async with merchant.lock:
+            merchant.book.end_change()
 
     async def _pause_rate(self, merchant: Merchant) -> None:
         """A pause of one direction. The next `_set_rate` of that direction ends it."""
@@ -100,7 +103,8 @@ class Operators:
         merchant.book.begin_change(replace(merchant.book.tariffs[-1], rates_e8=rates))
         named = ("--merchant", merchant.account.merchant_id)
         await self._insist("pause_rate", "rates", "pause", ":".join(pair), *named)
-        merchant.book.end_change()
+        async with merchant.lock:
+            merchant.book.end_change()
 
     async def _credit(self, merchant: Merchant) -> None:
         self._numbers += 1
@@ -111,7 +115,8 @@ class Operators:
         await self._insist(
             "credit", "book", "credit", merchant.account.merchant_id, currency, write(units), *about
         )
-        merchant.book.see(key, True)
+        async with merchant.lock:
+            merchant.book.see(key, True)
 
     async def _decide(self, merchant: Merchant) -> None:
         waiting = merchant.list_waiting()
@@ -122,8 +127,12 @@ class Operators:
         if act == "cancel":
             merchant.begin_cancel(payout)
         ran = await self._run(act, "withdrawals", act, payout.order_id)
-        if ran.ok and act == "cancel":
-            merchant.end_cancel(payout)
+        if ran.ok:
+            async with merchant.lock:
+                if act == "cancel":
+                    merchant.end_cancel(payout)
+                else:
+                    payout.is_approved = True
         # A decision whose command failed may still have been made. The order's own status then tells.
 
     async def _insist(self, act: str, *arguments: str) -> Ran:

@@ -41,6 +41,8 @@ class Payout:
     arrival: int
     paths: tuple[Path, ...]
     status: str = "0"
+    is_approved: bool = False
+    """Whether a person's approval was acknowledged."""
     told: set[str] = field(default_factory=set)
 
     @property

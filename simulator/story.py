@@ -68,6 +68,7 @@ class World:
         self.overlaps = Overlaps()
         self.merchants: list[Merchant] = []
         self.per_second = 0.0
+        self.administrators: Administrators | None = None
         self.operators = Operators(self.deployment, self.merchants, self._make_random("operators"))
         self.nature = Nature(self.deployment, plan.faults, self.recover, self._make_random("nature"))
         self._secrets: dict[str, str] = {}
@@ -107,6 +108,7 @@ class World:
         """Everybody acts for the plan's time. Raises Contradiction."""
         ends = asyncio.Event()
         lives = [merchant.live(ends) for merchant in self.merchants]
+        assert self.administrators is not None, "created before it lives"
         lives += [self.nature.live(ends), self.administrators.live(ends)]
         lives += [self.operators.live(ends)] if self.plan.operators else []
         tasks = [asyncio.create_task(life) for life in lives]
@@ -124,6 +126,7 @@ class World:
         """No more faults: what was begun is finished, and everything is compared. Raises Contradiction."""
         self.receiver.is_honest = True
         await self.deployment.wait_ready()
+        assert self.administrators is not None, "created before it comes to rest"
         await self.administrators.finish()
         await settle(self.merchants)
 
@@ -201,10 +204,11 @@ async def run(plan: Plan) -> Outcome:
     world = World(plan, folder)
     outcome = Outcome(plan)
     loop = asyncio.get_running_loop()
+    began_s = loop.time()
     try:
-        await world.create()
-        began_s = loop.time()
         try:
+            await world.create()
+            began_s = loop.time()
             await world.live()
             await world.come_to_rest()
             outcome.orders = await world.check()
@@ -218,7 +222,7 @@ async def run(plan: Plan) -> Outcome:
         outcome.callbacks = world.receiver.received
         outcome.faults = world.nature.counts
         outcome.table = world.overlaps.write_table()
-        outcome.unfinished = world.administrators.failures
+        outcome.unfinished = [] if world.administrators is None else world.administrators.failures
     finally:
         await world.close()
     if outcome.fault is None:

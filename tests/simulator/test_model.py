@@ -25,8 +25,7 @@ def book() -> Book:
 def test_an_accepted_order_moves_once_and_its_repeat_answers_as_the_first(book: Book) -> None:
     book.accept(ORDER, "t1", is_told)
     book.accept(ORDER, "t1", is_told)
-    book.see_balance("KFB", 40)
-    book.see_balance("user:alice", 60)
+    book.see_balances({"KFB": 40, "user:alice": 60})
 
 
 FAULTS: dict[str, Callable[[Book], object]] = {
@@ -34,8 +33,11 @@ FAULTS: dict[str, Callable[[Book], object]] = {
     "a repeat with other amounts": lambda book: book.accept(ORDER, "t1", lambda effect: False),
     "a repeat that is refused": lambda book: book.refuse(ORDER, 42200),
     "the order's id with other values": lambda book: book.accept(ORDER._replace(amount=1), "t1", is_told),
-    "a balance without the order": lambda book: book.see_balance("KFB", 100),
-    "a balance with the order twice": lambda book: book.see_balance("KFB", -20),
+    "a balance without the order": lambda book: book.see_balances({"KFB": 100}),
+    "a balance with the order twice": lambda book: book.see_balances({"KFB": -20}),
+    "balances of which one is of another moment": lambda book: book.see_balances(
+        {"KFB": 40, "user:alice": 0}
+    ),
     "an order that the balance does not cover": lambda book: book.accept(OTHER, "t2", is_told),
     "a refusal although the balance covers it": lambda book: book.refuse(OTHER._replace(amount=40), 42200),
     "a refusal with another code": lambda book: book.refuse(OTHER, 42203),
@@ -57,7 +59,7 @@ def test_the_id_of_an_order_with_other_values_is_a_conflict(book: Book) -> None:
 def test_a_lost_answer_leaves_both_possible_until_a_balance_is_seen(book: Book) -> None:
     book.lose(ORDER)
     assert book.list_balances("KFB") == {40, 100}
-    book.see_balance("KFB", 40)
+    book.see_balances({"KFB": 40})
     assert book.list_balances("KFB") == {40}
     with pytest.raises(Contradiction):
         book.refuse(ORDER, 42200)
@@ -104,7 +106,7 @@ def test_an_amount_comes_back_once_and_not_before_it_left(book: Book) -> None:
     book.see(("return", "w1"), True)
     assert book.list_balances("USDT") == {100}
     with pytest.raises(Contradiction):
-        book.see_balance("USDT", 150)
+        book.see_balances({"USDT": 150})
 
 
 def test_while_a_fee_is_changed_both_fees_are_possible_and_after_that_the_new_one(book: Book) -> None:
