@@ -14,6 +14,7 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from typing import Any, Final
 
+from simulator.book import Key
 from simulator.deployment import Deployment, Ran
 from simulator.failure import Contradiction
 from simulator.merchants import Merchant
@@ -52,7 +53,6 @@ async def settle(merchants: Sequence[Merchant]) -> None:
             if loop.time() > ends_s:
                 raise Contradiction(f"{merchant.account.name} waited {SETTLE_TIMEOUT_S:g} s for {left[:5]}")
             await asyncio.sleep(LOOK_S)
-        merchant.require_no_strangers()
 
 
 async def _look(merchant: Merchant) -> list[str]:
@@ -73,36 +73,41 @@ async def check_statement(deployment: Deployment, merchant: Merchant) -> int:
 
     Raises Contradiction.
     """
-    ran = await _insist(
-        deployment, "book", "statement", merchant.account.merchant_id, "--format", "jsonl", json_output=False
-    )
-    entries: dict[int, list[dict[str, Any]]] = defaultdict(list)
-    for line in ran.output.splitlines():
-        row = json.loads(line)
-        entries[row["entryId"]].append(row)
-    found = Counter(
-        (_OPERATION_OF[rows[0]["kind"]], rows[0]["mcOrderId"])
-        for rows in entries.values()
-        if rows[0]["kind"] in _OPERATION_OF
-    )
-    deposits = sum(rows[0]["kind"] == "deposit" for rows in entries.values())
-    await _wait_for_deposits(merchant, deposits)
-    doubtful = {doubt.key for doubt in merchant.book.doubts}
-    for key in doubtful - found.keys():
-        # The request is gone with its connection, and the book has no entry of it: it never happened.
-        if key in {doubt.key for doubt in merchant.book.doubts if doubt.order is not None}:
-            merchant.book.end_doubt(key)
+    entries = await _read_entries(deployment, merchant)
+    await _wait_for_deposits(merchant, sum(rows[0]["kind"] == "deposit" for rows in entries))
+    book = merchant.book
+    found = Counter(key for rows in entries if (key := _find_key(rows)) is not None)
+    for doubt in book.doubts:
+        # Its request is gone with its connection, and the book has no entry of it: it never happened.
+        if doubt.order is not None and doubt.key not in found:
+            book.end_doubt(doubt.key)
     twice = {key: count for key, count in found.items() if count > 1}
-    missing = merchant.book.known.keys() - found.keys()
-    strange = found.keys() - merchant.book.known.keys() - doubtful
+    missing, strange = book.known.keys() - found.keys(), found.keys() - book.known.keys()
     if twice or missing or strange:
+        # An order in doubt is strange too: it is in the book, and its last repeat was refused.
         raise Contradiction(
             f"the statement of {merchant.account.name}: twice {twice}, missing {sorted(missing)}, "
             f"not known {sorted(strange)}"
         )
-    for rows in entries.values():
+    for rows in entries:
         _check_entry(merchant, rows)
     return found.total()
+
+
+async def _read_entries(deployment: Deployment, merchant: Merchant) -> list[list[dict[str, Any]]]:
+    """All entries of a book, each with its rows."""
+    statement = ("book", "statement", merchant.account.merchant_id, "--format", "jsonl")
+    entries: dict[int, list[dict[str, Any]]] = defaultdict(list)
+    for line in (await _insist(deployment, *statement)).output.splitlines():
+        row = json.loads(line)
+        entries[row["entryId"]].append(row)
+    return list(entries.values())
+
+
+def _find_key(rows: Sequence[dict[str, Any]]) -> Key | None:
+    """The order that an entry is of."""
+    operation = _OPERATION_OF.get(rows[0]["kind"])
+    return None if operation is None else (operation, rows[0]["mcOrderId"])
 
 
 async def _wait_for_deposits(merchant: Merchant, count: int) -> None:
@@ -113,14 +118,16 @@ async def _wait_for_deposits(merchant: Merchant, count: int) -> None:
         if loop.time() > ends_s:
             raise Contradiction(f"{merchant.account.name} has {count} deposits, and {told} were told")
         await asyncio.sleep(LOOK_S)
+        await merchant.settle_doubts()
     merchant.deposits.end_unanswered()
+    merchant.require_no_strangers()
 
 
 def _check_entry(merchant: Merchant, rows: Sequence[dict[str, Any]]) -> None:
-    operation = _OPERATION_OF.get(rows[0]["kind"])
-    known = None if operation is None else merchant.book.known.get((operation, rows[0]["mcOrderId"]))
-    if known is None:
+    key = _find_key(rows)
+    if key is None:
         return
+    known = merchant.book.known[key]
     moved: Counter[str] = Counter()
     for row in rows:
         account = str(row["account"])
@@ -140,9 +147,10 @@ def _check_entry(merchant: Merchant, rows: Sequence[dict[str, Any]]) -> None:
 async def check_audit_log(deployment: Deployment, operators: Operators) -> None:
     """Each acknowledged act of an operator is in the audit log once. Raises Contradiction."""
     counts: Counter[str] = Counter()
+    page = ("audit", "list", "--json", "--limit", str(PAGE))
     before: tuple[str, ...] = ()
     while True:
-        listed = (await _insist(deployment, "audit", "list", "--limit", str(PAGE), *before)).read()
+        listed = (await _insist(deployment, *page, *before)).read()
         counts.update(entry["action"] for entry in listed["entries"])
         if listed["nextBefore"] is None:
             break
@@ -173,8 +181,8 @@ def _find_faults(ran: Ran) -> str:
     return str([check for check in ran.read()["checks"] if not check["ok"]])
 
 
-async def _insist(deployment: Deployment, *arguments: str, json_output: bool = True) -> Ran:
-    ran = await deployment.command(*arguments, *(("--json",) if json_output else ()))
+async def _insist(deployment: Deployment, *arguments: str) -> Ran:
+    ran = await deployment.command(*arguments)
     if not ran.ok:
         raise Contradiction(f"'{ran.line}' failed at a quiet point: {ran.output[-500:]}{ran.errors[-500:]}")
     return ran

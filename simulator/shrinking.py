@@ -12,6 +12,7 @@ from typing import Final
 
 FAULTS: Final = ("kill", "stop", "cut", "delay", "database")
 LEAST_S: Final = 5.0
+ROUND_S: Final = 60.0
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,11 @@ class Plan:
     faults: tuple[str, ...] = FAULTS
     acts: tuple[str, ...] = ("move", "archive", "restore", "close", "rotation", "restart", "resize")
     operators: bool = True
+
+    @property
+    def rounds(self) -> int:
+        """How often the world comes to rest and is checked."""
+        return max(1, round(self.seconds / ROUND_S))
 
     @property
     def command(self) -> str:

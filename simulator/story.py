@@ -3,6 +3,7 @@
 Rules:
 - Everything random comes from the plan's seed, with a stream for each actor. What the machine's speed
   decides does not.
+- A long life has a quiet point in each minute, and ends with one.
 - The first contradiction ends the run. Its story has the plan, the moment, and the history of the merchant.
 """
 
@@ -104,17 +105,18 @@ class World:
                 async with asyncio.timeout(LOOK_S):
                     await ends.wait()
 
-    async def live(self) -> None:
-        """Everybody acts for the plan's time. Raises Contradiction."""
-        ends = asyncio.Event()
+    async def live(self, seconds: float) -> None:
+        """Everybody acts for so long. Raises Contradiction."""
+        self.receiver.is_honest = False
+        before, ends = self.acknowledged, asyncio.Event()
         lives = [merchant.live(ends) for merchant in self.merchants]
         assert self.administrators is not None, "created before it lives"
         lives += [self.nature.live(ends), self.administrators.live(ends)]
         lives += [self.operators.live(ends)] if self.plan.operators else []
         tasks = [asyncio.create_task(life) for life in lives]
         try:
-            await self._watch(tasks)
-            self.per_second = self.acknowledged / self.plan.seconds
+            await self._watch(tasks, seconds)
+            self.per_second = (self.acknowledged - before) / seconds
             ends.set()
             await asyncio.gather(*tasks)
         finally:
@@ -152,9 +154,9 @@ class World:
         """How many requests were answered for good."""
         return sum(merchant.acknowledged for merchant in self.merchants)
 
-    async def _watch(self, tasks: Sequence["asyncio.Task[None]"]) -> None:
+    async def _watch(self, tasks: Sequence["asyncio.Task[None]"], seconds: float) -> None:
         loop = asyncio.get_running_loop()
-        ends_s = loop.time() + self.plan.seconds
+        ends_s = loop.time() + seconds
         while (left_s := ends_s - loop.time()) > 0:
             done, _ = await asyncio.wait(
                 tasks, timeout=min(LOOK_S, left_s), return_when=asyncio.FIRST_EXCEPTION
@@ -209,9 +211,10 @@ async def run(plan: Plan) -> Outcome:
         try:
             await world.create()
             began_s = loop.time()
-            await world.live()
-            await world.come_to_rest()
-            outcome.orders = await world.check()
+            for _ in range(plan.rounds):
+                await world.live(plan.seconds / plan.rounds)
+                await world.come_to_rest()
+                outcome.orders = await world.check()
         except* Contradiction as faults:
             outcome.fault = "; ".join(map(str, faults.exceptions))
             outcome.failed_at_s = loop.time() - began_s
@@ -235,7 +238,7 @@ def write_report(outcome: Outcome) -> list[str]:
     plan = outcome.plan
     lines = [
         f"seed {plan.seed}, {plan.seconds:g} s, {plan.merchants} merchants: "
-        f"{outcome.acknowledged} acknowledged requests ({outcome.per_second:.0f}/s), "
+        f"{outcome.acknowledged} acknowledged requests ({outcome.per_second:.0f}/s in the last round), "
         f"{outcome.orders} orders in the books, {outcome.callbacks} callbacks",
         "faults: "
         + (", ".join(f"{name} {count}" for name, count in sorted(outcome.faults.items())) or "none"),

@@ -45,6 +45,10 @@ def test_a_failure_shrinks_to_what_it_needs() -> None:
     assert len(set(runs)) == len(runs)
 
 
+def test_a_long_plan_has_a_quiet_point_in_each_minute() -> None:
+    assert [Plan(7, seconds).rounds for seconds in (10, 60, 180)] == [1, 1, 3]
+
+
 def test_no_more_plans_are_run_than_allowed() -> None:
     runs = []
 
