@@ -10,7 +10,7 @@ Rules:
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from random import Random
 from time import time_ns
 from typing import Final, NamedTuple
@@ -39,8 +39,8 @@ class Account:
     merchant_id: str
     name: str
     app_key: str
-    secret: str
-    callback_secret: str
+    secret: str = field(repr=False)
+    callback_secret: str = field(repr=False)
 
     def sign(self, operation: str, fields: Mapping[str, object], nonce: str) -> SignedRequest:
         """A request of now."""
