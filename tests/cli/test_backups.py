@@ -18,9 +18,10 @@ from merchant_wallet.base.settings import Settings
 from merchant_wallet.cli.backup_checks import find_newest, judge_base, judge_fault, judge_shipping
 from merchant_wallet.cli.program import app
 from merchant_wallet.merchants.keys import Keyring
+from merchant_wallet.observability.backup_metrics import NOTHING
 from merchant_wallet.postgres.backups.base import Manifest
 from merchant_wallet.postgres.backups.encryption import SIGNING_KEY, read_key_file
-from merchant_wallet.postgres.backups.names import Completed
+from merchant_wallet.postgres.backups.names import SEGMENT_BYTES, Completed, Stored, WalPart
 from merchant_wallet.postgres.backups.stores import FolderStore
 from merchant_wallet.processes.wal_shipping import find_authenticating_key
 
@@ -160,26 +161,34 @@ def test_doctor_judges_the_newest_authentic_back_up_and_names_later_ones(tmp_pat
     store.delete([found.name for found in store.list_objects("7/base/20260104T000000Z")])
     for name in ("7/base/20260104T000000Z/data.age", forged):
         store.put(name, b"")
-    newest, [fault] = find_newest(load(named))
+    newest, [fault] = find_newest(load(named), "7")
     assert newest is not None
-    assert newest.name == "20260103T000000Z"
+    assert newest[0].name == "20260103T000000Z"
     assert fault.startswith(forged)
     assert "--unauthenticated" not in fault
     assert "remove it from the store" in str(judge_fault(fault).advice)
     # Without the keys names count. That it is dated in the future is found all the same.
     del named["master_key"]
     named["data"] = tmp_path / "data"
-    newest, faults = find_newest(load(named))
+    newest, faults = find_newest(load(named), "7")
     assert newest is not None
-    assert (newest.name, faults) == ("20260104T000000Z", ())
+    assert (newest[0].name, faults) == ("20260104T000000Z", ())
     assert judge_base(-1).word == "wrong"
+
+
+def test_doctor_counts_no_back_up_of_another_database_in_the_same_store(tmp_path: Path) -> None:
+    # As after `postgres upgrade`, which begins a new database.
+    fill(tmp_path / "store", "7")
+    named = {"backup_url": tmp_path / "store", "data": tmp_path / "data"}
+    assert find_newest(load(named), "8") == (None, ())
+    assert find_newest(load(named), "7")[0] is not None
 
 
 def test_a_store_of_several_databases_asks_which(tmp_path: Path) -> None:
     fill(tmp_path / "store", "7")
     fill(tmp_path / "store", "8")
     said = run("backup", "list", status=1, backup_url=tmp_path / "store").stderr
-    assert "--system: 7, 8" in said
+    assert "--system: 7 (newest 20260104T000000Z, 1 MB, restorable to 1970-01-05 00:00:00.000Z); 8 (" in said
     assert run("backup", "list", "--system", "8", backup_url=tmp_path / "store")
     control = tmp_path / "data/postgres/global/pg_control"
     control.parent.mkdir(parents=True)
@@ -238,6 +247,53 @@ def test_a_restore_needs_the_master_key_unless_a_person_does_without_authenticat
     assert "is damaged" in run(*words, status=1, **named, master_key="ab" * 32).stderr
 
 
+def make_hole(folder: Path) -> None:
+    """Segments after the newest base back-up, of which the second is missing."""
+    store = FolderStore(folder)
+    for number in (4, 6, 7):
+        part = WalPart(1, number * SEGMENT_BYTES, (number + 1) * SEGMENT_BYTES, number * 100_000_000)
+        store.put(f"7/wal/{part.name}", b"")
+
+
+def test_a_hole_is_named_by_list_with_what_lies_behind_it(tmp_path: Path) -> None:
+    fill(tmp_path / "store")
+    make_hole(tmp_path / "store")
+    told = run("backup", "list", "--json", backup_url=tmp_path / "store")
+    newest = json.loads(told.stdout)["backups"][-1]
+    assert newest["restorableToMs"] == 400_000_000
+    assert newest["hole"] == {
+        "timeline": 1,
+        "position": "0/5000000",
+        "laterObjects": 2,
+        "laterToMs": 700_000_000,
+    }
+    assert told.stderr.splitlines()[-1] == (
+        "From 20260104T000000Z: WAL is missing from 0/5000000 of timeline 1 on (segment "
+        "000000010000000000000005), and 2 later objects, up to 1970-01-09 02:26:40.000Z can't be restored."
+    )
+
+
+def test_a_restore_up_to_a_hole_is_asked_for_and_one_behind_it_is_refused(tmp_path: Path) -> None:
+    fill(tmp_path / "store")
+    make_hole(tmp_path / "store")
+    named = sign(tmp_path / "store", *STARTS)
+    words = ("backup", "restore", "--data", tmp_path / "data")
+    said = run(*words, status=1, **named).stderr
+    assert "What can be restored ends at 1970-01-05 15:06:40.000Z" in said
+    assert "give --up-to-hole. Nothing was done" in said
+    assert not (tmp_path / "data").exists()
+    # It goes on to the base back-up, which is none here.
+    assert "has no age header" in run(*words, "--up-to-hole", status=1, **named).stderr
+    said = run(*words, "--to", "1970-01-06T00:00:00Z", status=1, **named).stderr
+    assert "no moment after 1970-01-05 15:06:40.000Z can be restored: WAL is missing" in said
+
+
+def test_a_bound_of_what_may_be_missing_is_seconds_or_off(tmp_path: Path) -> None:
+    fill(tmp_path / "store")
+    said = run("backup", "verify", "--max-missing", "much", status=2, backup_url=tmp_path / "store").stderr
+    assert "takes seconds, or off" in said
+
+
 def test_names_that_no_back_up_has_are_left_out_and_said(tmp_path: Path) -> None:
     fill(tmp_path / "store")
     for name in ("notes", "7/wal/\x1b[2J", os.fsdecode(b"7/base/\xff")):
@@ -252,9 +308,14 @@ def test_names_that_no_back_up_has_are_left_out_and_said(tmp_path: Path) -> None
 
 
 def test_doctor_judges_how_far_wal_is_behind_and_how_old_the_base_is() -> None:
-    assert judge_shipping(2).word == "ok"
-    assert judge_shipping(61).word == "wrong"
-    assert judge_shipping(None).word == "wrong"
+    at_ms = 100_000
+    assert judge_shipping(Stored(98_000, 98_000, 1), at_ms).word == "ok"
+    assert judge_shipping(Stored(39_000, 39_000, 1), at_ms).word == "wrong"
+    # WAL is stored every two seconds, and some of it is missing, or it has no base back-up.
+    missing = judge_shipping(Stored(98_000, 80_000, 1), at_ms)
+    assert (missing.word, "a lost disk would lose 20 s" in missing.text) == ("wrong", True)
+    assert judge_shipping(Stored(98_000, 0, 0), at_ms).word == "wrong"
+    assert judge_shipping(NOTHING, at_ms).word == "wrong"
     assert judge_base(3600).word == "ok"
     assert judge_base(9 * 86_400).word == "hint"
     assert judge_base(None).word == "wrong"

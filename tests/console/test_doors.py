@@ -58,7 +58,8 @@ NO_DAY: Final = frozenset({"merchant.keep_copy", "rescue.transfer"})
 sandbox (`tests/console/test_rescues.py`).
 """
 ONE_DOOR: Final = {
-    "cli": "archive.remove archive.restore archive.sign archive.write backup.created book.credit book.debit"
+    "cli": "archive.remove archive.restore archive.sign archive.write backup.created backup.verified"
+    " book.credit book.debit"
     " cell.add cell.drain cell.follow cell.move.begin cell.move.drop_old cell.move.switch cell.move.take_back"
     " cell.move.undo cell.restore_place deposits.simulate fees.withdraw keys.create keys.derive keys.import"
     " merchant.bring_back merchant.move.begin merchant.move.begin_anew merchant.move.drop_old"

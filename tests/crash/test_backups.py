@@ -20,7 +20,7 @@ from tests.waits import wait_until
 
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.db import connect_sync
-from merchant_wallet.postgres.backups.queries import SESSION
+from merchant_wallet.postgres.backups.names import SESSION, parse_session
 from merchant_wallet.postgres.jobs import EVERYTHING, Kind, hold_alone
 
 ORDERS_BETWEEN = 100
@@ -53,12 +53,17 @@ def backed_up(service: Service) -> Iterator[BackedUpService]:
 
 def tell(service: Service, *words: str, data: Path | None) -> dict[str, Any]:
     """The document of an operator's command that must succeed."""
-    where = [] if data is None else ["--data", str(data)]
-    with ForkedCommand(*words, "--json", *where, environment=service.environment()) as command:
-        status, said, errors = command.finish()
+    status, said, errors = ask(service, *words, data=data)
     assert status == 0, (words, errors)
     found: dict[str, Any] = json.loads(said)
     return found
+
+
+def ask(service: Service, *words: str, data: Path | None) -> tuple[int, str, str]:
+    """The exit status of an operator's command, its document, and what it says beside it."""
+    where = [] if data is None else ["--data", str(data)]
+    with ForkedCommand(*words, "--json", *where, environment=service.environment()) as command:
+        return command.finish()
 
 
 def read_stored_ms(service: Service) -> int:
@@ -66,7 +71,8 @@ def read_stored_ms(service: Service) -> int:
     with connect_sync(service.database_url()) as connection:
         question = "select application_name from pg_stat_activity where starts_with(application_name, %s)"
         row = connection.execute(question, (SESSION,)).fetchone()
-    return 0 if row is None else int(row[0].removeprefix(SESSION))
+    stored = None if row is None else parse_session(row[0])
+    return 0 if stored is None else stored.stored_ms
 
 
 def until_stored(service: Service) -> None:
@@ -225,3 +231,45 @@ def test_back_ups_go_on_over_a_restore_and_over_lost_machines(backed_up: BackedU
     tell(backed_up, "backup", "create", data=backed_up.data)
     assert tell(backed_up, "backup", "prune", "--keep", "1", data=backed_up.data)["removedObjects"] > 0
     assert tell(backed_up, "backup", "verify", data=backed_up.data)["ok"]
+
+
+@pytest.mark.extended
+def test_a_hole_fails_the_rehearsal_and_a_restore_asks(backed_up: BackedUpService) -> None:
+    backed_up.start()
+    tell(backed_up, "backup", "create", data=backed_up.data)
+    with load(backed_up) as client:
+        until_more(client)
+        in_time = set(client.answers)
+        until_stored(backed_up)
+        first = {path.name for path in backed_up.store.glob("*/wal/*")}
+        until_more(client)
+        until_stored(backed_up)
+        second = {path.name for path in backed_up.store.glob("*/wal/*")} - first
+        until_more(client)
+        until_stored(backed_up)
+    whole = tell(backed_up, "backup", "verify", data=backed_up.data)
+    assert (whole["ok"], whole["hole"]) == (True, None)
+    listed = tell(backed_up, "audit", "list", "--action", "backup.verified", data=backed_up.data)
+    assert [entry["subject"] for entry in listed["entries"]] == [f"backup {whole['backup']}"]
+
+    # While it is stopped, some WAL is removed from the store.
+    backed_up.end()
+    [lost, *_] = sorted(second)
+    [path] = backed_up.store.glob(f"*/wal/{lost}")
+    path.unlink()
+    status, said, errors = ask(backed_up, "backup", "verify", "--max-missing", "0", data=backed_up.data)
+    found = json.loads(said)
+    assert (status, found["ok"], found["missingSeconds"] > 0) == (1, False, True)
+    assert "can't be restored" in errors
+    assert "are allowed (--max-missing)" in errors
+    assert tell(backed_up, "backup", "verify", "--max-missing", "off", data=backed_up.data)["ok"]
+
+    (backed_up.data / "postgres").rename(backed_up.data / "postgres.before")
+    status, _, errors = ask(backed_up, "backup", "restore", data=backed_up.data)
+    assert (status, "give --up-to-hole. Nothing was done" in errors) == (1, True)
+    done = tell(backed_up, "backup", "restore", "--up-to-hole", data=backed_up.data)
+    assert done["hole"]["laterObjects"] > 0
+    backed_up.start()
+    orders = read_orders(backed_up)
+    assert in_time <= orders
+    assert not client.answers.keys() <= orders

@@ -79,6 +79,9 @@ SCREENED = 'wallet_obstacle_oldest_seconds{chain="ERC20",kind="screening_away",i
 
 SHIPPING = 'wallet_backup_running{instance="a"}'
 BEHIND = 'wallet_backup_behind_seconds{instance="a"}'
+NEVER = " ".join(["Inf"] * 80)
+BASE = 'wallet_backup_base_age_seconds{instance="a"}'
+VERIFIED = 'wallet_backup_verify_age_seconds{instance="a"}'
 
 LIMITED = 'wallet_requests_total{operation="exchange",code="42900",instance="a"}'
 LATE = 'wallet_requests_total{operation="exchange",code="40102",instance="a"}'
@@ -566,6 +569,33 @@ CASES = (
         "The certificate of WALLET_PUBLIC_URL ends in 1h 0m 0s, or is not trusted · shop",
     ),
     Case("WalletCertificateEnded", {CERTIFICATE: "864000x10"}, 5),
+    Case("WalletBackupBaseOld", {BASE: "690000+60x80"}, 20),
+    Case(
+        "WalletBackupBaseOld",
+        {BASE: "691200+60x80"},
+        70,
+        "There is no base back-up of this database of the last 8 days · shop",
+    ),
+    Case("WalletBackupBaseOld", {BASE: NEVER}, 50),
+    Case(
+        "WalletBackupBaseOld",
+        {BASE: NEVER},
+        70,
+        "There is no base back-up of this database of the last 8 days · shop",
+    ),
+    Case("WalletBackupUnverified", {VERIFIED: "2900000+60x80"}, 70),
+    Case(
+        "WalletBackupUnverified",
+        {VERIFIED: "3024000+60x80"},
+        70,
+        "No restore of this database was rehearsed in the last 35 days · shop",
+    ),
+    Case(
+        "WalletBackupUnverified",
+        {VERIFIED: NEVER},
+        70,
+        "No restore of this database was rehearsed in the last 35 days · shop",
+    ),
 )
 
 

@@ -137,7 +137,7 @@ def test_every_metric_of_the_table_can_be_seen_and_no_other(
     database_url: str, connection: psycopg.Connection
 ) -> None:
     connection.execute(BOOK.encode())
-    connection.execute(b"set application_name = 'wallet-backup stored 1000'")
+    connection.execute(b"set application_name = 'wallet-backup stored 1000 900 0'")
     connection.execute(
         b"""
         update payout set frozen_cause = 'c', frozen_ms = 1 where merchant_id = 1 and order_id = 111;
@@ -184,6 +184,10 @@ def test_every_metric_of_the_table_can_be_seen_and_no_other(
     # 200 merchants have one range each. The large book has orders, deposits and callbacks.
     assert shown["wallet_id_ranges_left", ()] == 2**20 - 1 - 200
     assert shown["wallet_orders", ("approval",)] > 0
+    assert shown["wallet_backup_behind_seconds", ()] == (NOW_MS - 900) / 1000
+    # There is no base back-up, and no restore was ever rehearsed.
+    assert shown["wallet_backup_base_age_seconds", ()] == float("inf")
+    assert shown["wallet_backup_verify_age_seconds", ()] == float("inf")
     assert shown["wallet_order_oldest_seconds", ("approval",)] > 10**9
     assert shown["wallet_deposits", ("ERC20", "dust")] == 10
     assert shown["wallet_callbacks", ("parked",)] == 50

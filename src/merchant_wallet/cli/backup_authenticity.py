@@ -30,13 +30,13 @@ class Authentic(NamedTuple):
 
 
 def list_authentic(store: "Store", key: "BackupKey", bases: "Sequence[BaseBackup]", most: int) -> Authentic:
-    """The newest `most` of these base back-ups that are authentic. Raises StoreAway."""
+    """The last `most` of these base back-ups that are authentic. Raises StoreAway."""
     from merchant_wallet.postgres.backups.errors import BackupError, StoreAway
     from merchant_wallet.postgres.backups.fetching import require_authentic
 
     found: list[BaseBackup] = []
     faults = []
-    for base in sorted(bases, key=lambda base: base.name, reverse=True):
+    for base in reversed(bases):
         try:
             require_authentic(store, key, base)
         except StoreAway:
@@ -62,9 +62,9 @@ def choose_kept(
     key = find_authenticating_key(settings)
     if key is None:
         _require_past(found.bases)
-        kept = found.bases[-keep:]
+        kept = found.sort_bases()[-keep:]
     else:
-        kept, faults = list_authentic(store, key, found.bases, keep)
+        kept, faults = list_authentic(store, key, found.sort_bases(), keep)
         _note_some([f"Not counted: {fault}" for fault in faults])
     if len(kept) == keep:
         return kept

@@ -1,13 +1,16 @@
 """`backup`: base back-ups of the own PostgreSQL, what the store has, and restoring it."""
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from merchant_wallet.base.counted import count_of
+from merchant_wallet.base.moments import format_moment
 from merchant_wallet.cli import terminal
 from merchant_wallet.cli.backup_authenticity import choose_kept, note_strange
+from merchant_wallet.cli.backup_drill import describe_hole, verify_in_scratch
 from merchant_wallet.cli.failures import CANNOT_RUN, REFUSED, Failure
 from merchant_wallet.cli.journals import read_moment
 from merchant_wallet.cli.options import DataOption, JsonOption
@@ -15,7 +18,7 @@ from merchant_wallet.cli.session import Session, find_database, read_settings, r
 
 if TYPE_CHECKING:
     from merchant_wallet.base.settings import Settings
-    from merchant_wallet.postgres.backups.catalogue import BaseBackup, Catalogue
+    from merchant_wallet.postgres.backups.catalogue import BaseBackup, Catalogue, WalEnd
     from merchant_wallet.postgres.backups.encryption import BackupKey
     from merchant_wallet.postgres.backups.recovery import Restored
     from merchant_wallet.postgres.backups.stores import Store
@@ -26,6 +29,7 @@ COLUMNS: Final = terminal.Table("name", "endedMs", "storedBytes", "timeline", "r
 BOOK_COLUMNS: Final = terminal.Table("merchantId", "ok", "entries", "headHash")
 MEGABYTE: Final = 10**6
 NEVER_RESTORED: Final = "keys/signed.jsonl"
+MAX_MISSING_S: Final = "60"
 
 NameOption = Annotated[
     str | None,
@@ -105,7 +109,7 @@ def create(data: DataOption = None, as_json: JsonOption = False) -> None:
         made = create_base(url, store, keys, show)
     finally:
         progress.end()
-    run(data, lambda session: _record(session, "backup.created", made.name))
+    run(data, lambda session: _record(session, "backup.created", {"name": made.name}))
     kept = _list_apart(settings)
     terminal.print_answer({**_describe(made), "keepApart": kept}, as_json)
     if not as_json:
@@ -123,9 +127,15 @@ def list_backups(system: SystemOption = None, data: DataOption = None, as_json: 
     settings = read_settings(data)
     store = _open_store(settings)
     found = _read_catalogue(settings, store, system)
-    bases = [{**_describe(base), "restorableToMs": found.find_end(base).stored_ms} for base in found.bases]
+    ends = [(base, found.find_end(base)) for base in found.bases]
+    bases = [
+        {**_describe(base), "restorableToMs": end.until_ms, "hole": describe_hole(end)} for base, end in ends
+    ]
     document = {"system": found.system, "unfinished": len(found.unfinished), "backups": bases}
     terminal.print_list(document, "backups", COLUMNS, as_json)
+    for base, end in ends:
+        if end.hole is not None:
+            terminal.note(f"From {base.name}: {end.hole}.")
 
 
 @app.command()
@@ -161,6 +171,10 @@ def restore(
     backup: NameOption = None,
     system: SystemOption = None,
     unauthenticated: UnauthenticatedOption = False,
+    up_to_hole: Annotated[
+        bool,
+        typer.Option("--up-to-hole", help="If WAL is missing in the store, restore what is before it."),
+    ] = False,
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -169,7 +183,8 @@ def restore(
     A folder with a live server, or with a database, is refused. Nothing else in the folder is touched: its
     checkpoints and its `keys/signed.jsonl` must stay the newest ones. Nothing is paid before
     `book accept-rollback`. Only what was signed with the installation's master key is restored, so put that
-    key there first. Settings of PostgreSQL are the program's, never those of the back-up.
+    key there first. Settings of PostgreSQL are the program's, never those of the back-up. If WAL is missing
+    in the store, the command says what can't be restored, and asks.
 
     \b
     Examples:
@@ -184,13 +199,20 @@ def restore(
     found = _read_catalogue(settings, store, system)
     base = choose_base(found, backup, to_ms)
     keys = _choose_keys(settings, keys, unauthenticated=unauthenticated)
+    if to_ms is None and not up_to_hole:
+        _ask_about_hole(found.find_end(base))
     progress = terminal.Progress()
     try:
         done = restore_files(settings.data, store, keys, found, base, to_ms, progress.show)
     finally:
         progress.end()
     missing = _list_missing(settings)
-    document = {**_describe_restored(done), "authenticated": not unauthenticated, "missing": missing}
+    document = {
+        **_describe_restored(done),
+        "hole": describe_hole(done.end),
+        "authenticated": not unauthenticated,
+        "missing": missing,
+    }
     terminal.print_answer(document, as_json)
     if not as_json:
         _note_next(settings, missing)
@@ -208,32 +230,64 @@ def verify(
         ),
     ] = None,
     unauthenticated: UnauthenticatedOption = False,
+    max_missing: Annotated[
+        str,
+        typer.Option(
+            "--max-missing",
+            metavar="SECONDS",
+            help="How much may be missing at the end; `off` for any. Not judged with --to or --backup.",
+        ),
+    ] = MAX_MISSING_S,
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Restore into a scratch folder, replay every book there, and say how much is lost.
 
-    The copy is compared with the checkpoints, and with the live database if it runs. It is removed at the
-    end. Exit status 1 if a book is wrong; that the newest entries are missing is no fault.
+    The copy is compared with the checkpoints, and with the live database if it runs, as it was when this
+    began. It is removed at the end. Exit status 1 if a book is wrong, or if more is missing than
+    `--max-missing`. A success is recorded in the live database, and counts for the alert.
 
     \b
     Examples:
       merchant-wallet backup verify --data /srv/wallet
       merchant-wallet backup verify --data /srv/wallet --to 2026-01-02T03:04:05Z --json
     """
-    from merchant_wallet.cli.backup_drill import verify_in_scratch
-
-    to_ms = read_moment(to, "--to")
+    to_ms, most_s = read_moment(to, "--to"), _read_bound(max_missing)
     settings, (store, keys) = _open(data)
     found = _read_catalogue(settings, store, system)
     keys = _choose_keys(settings, keys, unauthenticated=unauthenticated)
-    document = verify_in_scratch(settings, store, keys, found, backup, to_ms, scratch)
+    is_newest = to_ms is None and backup is None
+    document = verify_in_scratch(
+        settings, store, keys, found, backup, to_ms, scratch, most_s if is_newest else None
+    )
     document["authenticated"] = not unauthenticated
     terminal.print_answer(document if as_json else _spell_losses(document), as_json)
     if not as_json:
         terminal.print_table(BOOK_COLUMNS, document["books"])
+    if document["ok"] and is_newest and document["comparedWithLive"] is not None:
+        facts = {"name": document["backup"], "system": found.system}
+        run(data, lambda session: _record(session, "backup.verified", facts))
     if not document["ok"]:
         raise typer.Exit(REFUSED)
+
+
+def _ask_about_hole(end: "WalEnd") -> None:
+    """Ask whether to restore only what is before a hole. Raises Failure."""
+    if end.hole is None:
+        return
+    terminal.note(f"{end.hole}. What can be restored ends at {format_moment(end.until_ms)}.")
+    if not sys.stdin.isatty():
+        raise Failure("To restore what is before that, give --up-to-hole. Nothing was done.", REFUSED)
+    typer.confirm("Restore what is before that?", abort=True, err=True)
+
+
+def _read_bound(text: str) -> int | None:
+    """The seconds of `--max-missing`. None: off."""
+    if text == "off":
+        return None
+    if not text.isdecimal():
+        raise typer.BadParameter("--max-missing takes seconds, or off.")
+    return int(text)
 
 
 def _spell_losses(document: dict[str, Any]) -> dict[str, Any]:
@@ -307,12 +361,21 @@ def _read_catalogue(settings: "Settings", store: "Store", system: str | None) ->
     if wanted not in systems:
         wanted = system or (systems[0] if len(systems) == 1 else None)
     if wanted is None and systems:
-        raise Failure(f"The store has several databases. Name one with --system: {', '.join(systems)}.")
+        each = "; ".join(_describe_system(read_catalogue(store, one)) for one in systems)
+        raise Failure(f"The store has several databases. Name one with --system: {each}.")
     if wanted not in systems:
         raise Failure("The store has no such back-ups. `merchant-wallet backup create` makes one.")
     found = read_catalogue(store, wanted)
     note_strange((*strange, *found.strange))
     return found
+
+
+def _describe_system(found: "Catalogue") -> str:
+    if not found.bases:
+        return f"{found.system} (no base back-up)"
+    base = found.sort_bases()[-1]
+    until = format_moment(found.find_end(base).until_ms)
+    return f"{found.system} (newest {base.name}, {-(-base.size // MEGABYTE)} MB, restorable to {until})"
 
 
 def _describe(base: "BaseBackup") -> dict[str, Any]:
@@ -327,7 +390,7 @@ def _describe(base: "BaseBackup") -> dict[str, Any]:
 def _describe_restored(done: "Restored") -> dict[str, Any]:
     return {
         "backup": done.base.name,
-        "timeline": done.timeline,
+        "timeline": done.end.timeline,
         "lastCommitMs": done.last_commit_ms,
     }
 
@@ -361,5 +424,5 @@ def _list_missing(settings: "Settings") -> list[str]:
     return missing
 
 
-async def _record(session: Session, action: str, name: str) -> None:
-    await session.author().afterwards.record(session.conn, action, f"backup {name}", after={"name": name})
+async def _record(session: Session, action: str, facts: dict[str, str]) -> None:
+    await session.author().afterwards.record(session.conn, action, f"backup {facts['name']}", after=facts)

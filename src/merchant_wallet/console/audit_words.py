@@ -123,6 +123,7 @@ ACTIONS: Final[Mapping[str, str]] = {
     "cell.move.undo": N_("called off the move of a cell"),
     "cell.move.drop_old": N_("deleted the old copy of a moved cell"),
     "backup.created": N_("made a back-up"),
+    "backup.verified": N_("verified a back-up"),
 }
 """Each action as what its actor did."""
 SANDBOX_ACTIONS: Final[Mapping[str, str]] = {

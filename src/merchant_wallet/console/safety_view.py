@@ -189,6 +189,7 @@ async def read_safety(request: ConsoleRequest, conn: Connection) -> SafetyView:
     """Everything on the page, at one request."""
     reported = {(one.topic, one.subject): one for one in await reports.list_reports(conn)}
     blockers = await list_blockers(conn, request.cells, chains=request.context.settings.shown_chains)
+    stored = await find_backup(conn)
     return SafetyView(
         chains=tuple(await _read_chains(request, conn, blockers)),
         nodes=describe_nodes(
@@ -198,7 +199,9 @@ async def read_safety(request: ConsoleRequest, conn: Connection) -> SafetyView:
         setup=reported.get((reports.CHAIN_SETUP, "all")),
         checkpoints=reported.get((reports.CHECKPOINTS, "all")),
         instances=tuple(await list_instances(conn)),
-        backups=await read_backups(conn, await find_backup(conn)),
+        backups=await read_backups(
+            conn, None if stored is None else stored.restorable_ms or stored.stored_ms
+        ),
         supplies=await read_supplies(conn),
         acts=tuple(await asked.list_last(conn, limit=SHOWN_ACTS)),
         sweeps=tuple(await list_sweeps(conn, only_open=True, limit=SHOWN_SWEEPS)),

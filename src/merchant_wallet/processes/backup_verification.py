@@ -61,11 +61,21 @@ class BackupReport(msgspec.Struct, frozen=True):
         return not self.wrong
 
 
-async def verify_copy(base: Base, live_url: str | None, progress: Progress) -> BackupReport:
-    """Verify the copy that `base` names; its checkpoints and keys are the live service's."""
+async def read_live(url: str) -> Mapping[int, Head]:
+    """The heads of the books of a database, by merchant."""
+    async with await db.connect(url) as connection:
+        return await _read_heads(connection)
+
+
+async def verify_copy(
+    base: Base, live: Mapping[int, Head] | None, since_ms: int, progress: Progress
+) -> BackupReport:
+    """Verify the copy that `base` names; its checkpoints and keys are the live service's.
+
+    `live` has the heads of the live database. The copy has everything up to `since_ms` at least.
+    """
     if list_pending(base.url):
         migrate(base.url, lambda _: None)
-    live = None if live_url is None else await _read_live(live_url)
     async with await db.connect(base.url) as home:
         near, far = await _sort_cells(base)
         keys = await load_keys(home, base.checkpoint_dir, base.keyring.derive(OLD_KEY))
@@ -92,8 +102,8 @@ async def verify_copy(base: Base, live_url: str | None, progress: Progress) -> B
     return BackupReport(
         books=reports,
         wrong=[report for report in reports if not _is_sound(report, mine, heads)],
-        checkpoints=_count_loss(heads, mine),
-        live=None if live is None else _count_loss(heads, live),
+        checkpoints=_count_loss(heads, mine, since_ms),
+        live=None if live is None else _count_loss(heads, live, since_ms),
         cells_left_out=[cell.name for cell in far],
     )
 
@@ -116,11 +126,6 @@ async def _read_heads(connection: AsyncConnection[Any]) -> dict[int, Head]:
     return {merchant_id: Head(*head) for merchant_id, *head in await cursor.fetchall()}
 
 
-async def _read_live(url: str) -> dict[int, Head]:
-    async with await db.connect(url) as connection:
-        return await _read_heads(connection)
-
-
 def _is_sound(report: BookReport, seen: Mapping[int, Head], heads: Mapping[int, Head]) -> bool:
     violation = report.violation
     if violation is None:
@@ -136,7 +141,7 @@ def _is_sound(report: BookReport, seen: Mapping[int, Head], heads: Mapping[int, 
     return violation.rule == CHECKPOINT_RULE and is_later
 
 
-def _count_loss(heads: Mapping[int, Head], newer: Mapping[int, Head]) -> Loss:
+def _count_loss(heads: Mapping[int, Head], newer: Mapping[int, Head], since_ms: int) -> Loss:
     """What a copy lacks, and how long before the newest it ends."""
     lost = [
         head.entries - heads[merchant_id].entries if merchant_id in heads else head.entries
@@ -147,5 +152,5 @@ def _count_loss(heads: Mapping[int, Head], newer: Mapping[int, Head]) -> Loss:
     if not missing:
         return Loss(0, 0, 0)
     newest_ms = max(head.last_ms for head in newer.values())
-    mine_ms = max((head.last_ms for head in heads.values()), default=newest_ms)
+    mine_ms = max((head.last_ms for head in heads.values()), default=since_ms)
     return Loss(sum(missing), len(missing), max(0, newest_ms - mine_ms))

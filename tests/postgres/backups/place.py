@@ -9,6 +9,7 @@ from merchant_wallet.base.db import connect_sync
 from merchant_wallet.postgres.backups.base import create_base
 from merchant_wallet.postgres.backups.catalogue import Catalogue, list_systems, read_catalogue
 from merchant_wallet.postgres.backups.encryption import BackupKey, make_identity, parse_keys
+from merchant_wallet.postgres.backups.names import Stored, parse_session
 from merchant_wallet.postgres.backups.recovery import choose_base, restore
 from merchant_wallet.postgres.backups.shipping import Shipper
 from merchant_wallet.postgres.backups.stores import FolderStore
@@ -52,6 +53,17 @@ class Place:
             shipper = Shipper(connection, self.data / "postgres", store or self.store, self.key, now_ms)
             shipper.open()
             return shipper.ship()
+
+    def ship_and_tell(self) -> Stored:
+        """A new process stores what it finds. Returns what its session says then."""
+        with connect_sync(self.server.backup_url) as connection:
+            shipper = Shipper(connection, self.data / "postgres", self.store, self.key, now_ms)
+            shipper.open()
+            shipper.ship()
+            [(told,)] = connection.execute("show application_name").fetchall()
+        stored = parse_session(told)
+        assert stored is not None
+        return stored
 
     def back_up(self) -> str:
         """Make a base back-up; returns its name."""

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from tests.rows import each_row
 
-from merchant_wallet.postgres.backups.catalogue import Catalogue, list_systems, read_catalogue
+from merchant_wallet.postgres.backups.catalogue import Catalogue, Hole, list_systems, read_catalogue
 from merchant_wallet.postgres.backups.names import (
     SEGMENT_BYTES,
     Completed,
@@ -18,6 +18,7 @@ from merchant_wallet.postgres.backups.names import (
     parse_wal,
     read_history,
 )
+from merchant_wallet.postgres.backups.recovery import choose_base
 from merchant_wallet.postgres.backups.stores import FolderStore
 
 
@@ -35,6 +36,7 @@ def catalogue(
     root: Path, bases: dict[str, Completed], wal: list[WalPart], forks: tuple[Fork, ...] = ()
 ) -> Catalogue:
     """A store with these objects, as it is read."""
+    root.mkdir(exist_ok=True)
     store = FolderStore(root)
     for name, completed in bases.items():
         store.put(f"7/base/{name}/data.age", b"x")
@@ -51,7 +53,17 @@ def base(number: int, timeline: int = 1) -> Completed:
     return Completed(timeline, number * SEGMENT_BYTES + 40, number * SEGMENT_BYTES + 300, number * 1000)
 
 
-@each_row("wal", [segment(3), segment(300, 17), part(3, 0, 8), part(511, 77, SEGMENT_BYTES - 1)])
+@each_row(
+    "wal",
+    [
+        segment(3),
+        segment(300, 17),
+        segment(3)._replace(until_ms=1_700_000_000_000),
+        part(3, 0, 8),
+        part(511, 77, SEGMENT_BYTES - 1),
+        part(511, 77, SEGMENT_BYTES - 1)._replace(until_ms=1),
+    ],
+)
 def test_a_name_of_wal_says_what_it_contains(wal: WalPart) -> None:
     assert parse_wal(wal.name) == wal
 
@@ -72,6 +84,71 @@ def test_a_back_up_reaches_to_the_first_gap(tmp_path: Path) -> None:
     found = catalogue(tmp_path, {"20260101T000000Z": base(2)}, wal)
 
     assert found.find_end(found.bases[0]).position == 4 * SEGMENT_BYTES + 250
+
+
+def test_a_moment_comes_from_names_and_never_goes_back(tmp_path: Path) -> None:
+    wal = [
+        segment(2)._replace(until_ms=5_000),
+        part(3, 0, 9),
+        part(3, 9, 12)._replace(until_ms=4_000),
+    ]
+    found = catalogue(tmp_path, {"20260101T000000Z": base(2)}, wal)
+    assert base(2).ended_ms < found.find_end(found.bases[0]).until_ms == 5_000
+    # An object whose name says none, and its file's time, say nothing.
+    found = catalogue(tmp_path / "old", {"20260101T000000Z": base(2)}, [segment(2)])
+    assert found.find_end(found.bases[0]).until_ms == base(2).ended_ms
+
+
+@each_row(
+    ("missing", "hole"),
+    [
+        # The last object: nothing shows that there was more.
+        (part(5, 0, 9), None),
+        (segment(3), Hole(1, 3 * SEGMENT_BYTES, 2, 5_000)),
+        (segment(4), Hole(1, 4 * SEGMENT_BYTES, 1, 5_000)),
+    ],
+)
+def test_what_is_missing_is_a_hole_if_more_is_stored_behind_it(
+    tmp_path: Path, missing: WalPart, hole: Hole | None
+) -> None:
+    wal = [segment(2), segment(3), segment(4), part(5, 0, 9)._replace(until_ms=5_000)]
+    left = [each for each in wal if each[:3] != missing[:3]]
+    found = catalogue(tmp_path / f"{missing.start}", {"20260101T000000Z": base(2)}, left)
+    end = found.find_end(found.bases[0])
+    assert end.hole == hole
+    assert end.missing_ms == (0 if hole is None else 5_000 - base(2).ended_ms)
+
+
+def test_wal_behind_the_begin_of_a_later_timeline_is_a_hole_too(tmp_path: Path) -> None:
+    fork = Fork(2, 1, 4 * SEGMENT_BYTES + 50)
+    late = part(4, 0, 80, timeline=2)
+    bases = {"20260101T000000Z": base(2)}
+    for name, wal, forks in (
+        ("whole", [segment(2), segment(3), part(4, 0, 50), late], (fork,)),
+        ("segment", [segment(2), part(4, 0, 50), late], (fork,)),
+        ("history", [segment(2), segment(3), part(4, 0, 50), late], ()),
+    ):
+        found = catalogue(tmp_path / name, bases, wal, forks)
+        assert (found.find_end(found.bases[0]).hole is None) == (name == "whole"), name
+
+
+def test_wal_that_a_restore_has_left_is_no_hole(tmp_path: Path) -> None:
+    fork = Fork(2, 1, 3 * SEGMENT_BYTES + 50)
+    wal = [segment(2), segment(3), segment(4), segment(6), part(3, 0, 80, timeline=2)]
+    found = catalogue(tmp_path, {"20260101T000000Z": base(2)}, wal, (fork,))
+    assert found.find_end(found.bases[0]).hole is None
+
+
+def test_a_base_back_up_of_an_abandoned_timeline_is_neither_restored_nor_kept_in_place_of_a_good_one(
+    tmp_path: Path,
+) -> None:
+    # A restore went back behind the second one, and no other was made since.
+    fork = Fork(2, 1, 3 * SEGMENT_BYTES + 50)
+    bases = {"20260101T000000Z": base(2), "20260102T000000Z": base(5)}
+    wal = [segment(2), segment(3), segment(4), segment(5), part(3, 0, 80, timeline=2)]
+    found = catalogue(tmp_path, bases, wal, (fork,))
+    assert choose_base(found, None, None).name == "20260101T000000Z"
+    assert found.list_superseded(found.sort_bases()[-1:]) == []
 
 
 def test_a_back_up_without_wal_reaches_to_its_own_end(tmp_path: Path) -> None:

@@ -1,16 +1,20 @@
 """WAL of a real server in a store: what is stored when, what a restore gives, and what is refused."""
 
+from collections.abc import Callable
+
 import pytest
 from tests.folders import copy_folder
 from tests.postgres.backups.place import Place
+from tests.rows import each_row
 
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.db import connect_sync
 from merchant_wallet.postgres.backups.base import create_base
 from merchant_wallet.postgres.backups.errors import BackupError, StoreAway
-from merchant_wallet.postgres.backups.queries import SESSION, SLOT
+from merchant_wallet.postgres.backups.names import SESSION, parse_session
+from merchant_wallet.postgres.backups.queries import SLOT
 from merchant_wallet.postgres.backups.recovery import choose_base, restore
-from merchant_wallet.postgres.backups.shipping import Shipper, WrongStore, forget_slot
+from merchant_wallet.postgres.backups.shipping import CHECK_MS, Shipper, WrongStore, forget_slot
 from merchant_wallet.postgres.backups.stores import FolderStore
 
 
@@ -115,7 +119,99 @@ def test_the_session_says_up_to_when_everything_is_stored(place: Place) -> None:
         shipper.ship()
         with connect_sync(place.server.web_url) as other:
             [(told,)] = other.execute(question, (SESSION,)).fetchall()
-    assert begun_ms <= int(told.removeprefix(SESSION)) <= now_ms()
+    stored = parse_session(told)
+    assert stored is not None
+    assert begun_ms <= stored.stored_ms <= now_ms()
+    assert (stored.restorable_ms, stored.base_ms) == (0, 0)
+
+
+def remove_segment(place: Place) -> None:
+    """Another program removes a whole segment."""
+    *_, name = [each.object.name for each in place.catalogue.wal if each.part.is_whole]
+    place.store.delete([name])
+
+
+def remove_part(place: Place) -> None:
+    """Another program removes a part of a segment."""
+    *_, name = [each.object.name for each in place.catalogue.wal if not each.part.is_whole]
+    place.store.delete([name])
+
+
+def start_without_store(place: Place) -> None:
+    """The server runs without a store for a while."""
+    with connect_sync(place.server.backup_url) as connection:
+        forget_slot(connection)
+    fill_segments(place, "unstored")
+    place.execute("checkpoint")
+
+
+def fill_segments(place: Place, table: str) -> None:
+    """More WAL than two segments have."""
+    place.execute(f"create table {table} as select repeat('x', 1000) t from generate_series(1, 40000)")
+
+
+@each_row("lose", [remove_segment, remove_part])
+def test_what_is_missing_in_the_store_is_stored_again_while_the_server_has_it(
+    place: Place, lose: Callable[[Place], None]
+) -> None:
+    if not place.store.list_objects():
+        place.back_up()
+    shift_ms = 0
+    with connect_sync(place.server.backup_url) as connection:
+        folder = place.data / "postgres"
+        shipper = Shipper(connection, folder, place.store, place.key, lambda: now_ms() + shift_ms)
+        shipper.open()
+        fill_segments(place, f"stored_{lose.__name__}")
+        shipper.ship()
+        lose(place)
+        place.execute(f"create table later_{lose.__name__} (n int)")
+        shipper.ship()
+        [base] = place.catalogue.bases
+        assert place.catalogue.find_end(base).hole is not None
+
+        shift_ms = CHECK_MS
+        shipper.ship()
+        end = place.catalogue.find_end(base)
+        assert (end.hole, end.position) == (None, max(each.part.end for each in place.catalogue.wal))
+        [(told,)] = connection.execute("show application_name").fetchall()
+    stored = parse_session(told)
+    assert stored is not None
+    assert stored.restorable_ms == stored.stored_ms
+
+
+def remove_old_segment(place: Place) -> None:
+    """Another program removes a segment that the server has no more."""
+    fill_segments(place, "more")
+    place.ship()
+    place.execute("checkpoint")
+    [base] = place.catalogue.bases
+    whole = [each for each in place.catalogue.wal if each.part.is_whole]
+    place.store.delete([next(each.object.name for each in whole if each.part.start > base.completed.end)])
+
+
+@each_row("lose", [remove_old_segment, start_without_store])
+def test_wal_that_is_missing_in_the_store_is_seen(place: Place, lose: Callable[[Place], None]) -> None:
+    if not place.store.list_objects():
+        place.back_up()
+    fill_segments(place, f"stored_{lose.__name__}")
+    place.ship()
+    stored = place.ship_and_tell()
+    assert (stored.restorable_ms, stored.base_ms > 0) == (stored.stored_ms, True)
+
+    lose(place)
+    place.execute(f"create table later_{lose.__name__} (n int)")
+    broken = place.ship_and_tell()
+    assert 0 < broken.restorable_ms <= stored.restorable_ms < broken.stored_ms
+    [base] = place.catalogue.bases
+    end = place.catalogue.find_end(base)
+    assert end.hole is not None
+    assert end.until_ms == broken.restorable_ms
+
+    # Only a new base back-up mends it.
+    place.store.delete([each.name for each in place.store.list_objects(base.folder)])
+    place.back_up()
+    mended = place.ship_and_tell()
+    assert mended.restorable_ms == mended.stored_ms
 
 
 def test_an_older_copy_of_the_server_writes_nothing_into_its_store(place: Place) -> None:

@@ -1,13 +1,15 @@
-"""Names of objects in a store, and positions in the WAL. Pure.
+"""Names of objects in a store and of the session that stores, and positions in the WAL. Pure.
 
     <system>/base/<start>/data.age                                      the cluster's files
     <system>/base/<start>/complete.<timeline>.<from>.<to>.<ended>.age   what was made, written last
     <system>/history/<timeline>.<parent>.<position>.age                 where a timeline began
-    <system>/wal/<segment>.age                                          a whole segment
-    <system>/wal/<segment>.<from>-<to>.age                              a part of the last segment
+    <system>/wal/<segment>.<until>.age                                  a whole segment
+    <system>/wal/<segment>.<from>-<to>.<until>.age                      a part of the last segment
 
 `<system>` is the cluster's system identifier. Positions are bytes of the WAL, hexadecimal with 16 digits; in
-a part's name they count from the segment's begin, with 8 digits. So names sort as time does.
+a part's name they count from the segment's begin, with 8 digits. So names sort as time does. `<ended>` and
+`<until>` are moments in milliseconds: what was committed before `<until>` is in this object or in those
+before it. Objects of older versions have no `<until>`.
 
 Whoever can write to a store chooses names. A name that these rules would not have made is not parsed.
 """
@@ -20,22 +22,29 @@ SEGMENT_BYTES: Final = 16 * 2**20
 """The size of a WAL segment. `initdb` makes no other here."""
 SEGMENTS_PER_ID: Final = 2**32 // SEGMENT_BYTES
 SUFFIX: Final = ".age"
+SESSION: Final = "wallet-backup stored"
+"""How the name of the session begins that stores WAL."""
 MOMENT: Final = "%Y%m%dT%H%M%SZ"
 MAX_TIMELINE: Final = 2**32 - 1
 MAX_MS: Final = 253_402_300_799_999
 """The last millisecond of the year 9999."""
 _SYSTEM = re.compile(r"[0-9]{1,20}")
-_WAL = re.compile(r"([0-9A-F]{24})(?:\.([0-9a-f]{8})-([0-9a-f]{8}))?\.age")
+_WAL = re.compile(r"([0-9A-F]{24})(?:\.([0-9a-f]{8})-([0-9a-f]{8}))?(?:\.([0-9]{1,15}))?\.age")
 _COMPLETE = re.compile(r"complete\.([0-9]{1,10})\.([0-9a-f]{16})\.([0-9a-f]{16})\.([0-9]{1,15})\.age")
 _HISTORY = re.compile(r"([0-9]{1,10})\.([0-9]{1,10})\.([0-9a-f]{16})\.age")
+_SESSION = re.compile(r"wallet-backup stored ([0-9]{1,13}) ([0-9]{1,13}) ([0-9]{1,13})")
 
 
 class WalPart(NamedTuple):
-    """WAL from `start` to `end` of a timeline: a whole segment, or a part of one."""
+    """WAL from `start` to `end` of a timeline: a whole segment, or a part of one.
+
+    What was committed before `until_ms` is not behind its end. 0: its name does not say.
+    """
 
     timeline: int
     start: int
     end: int
+    until_ms: int = 0
 
     @property
     def segment(self) -> str:
@@ -50,10 +59,11 @@ class WalPart(NamedTuple):
     @property
     def name(self) -> str:
         """The object's name below `wal/`."""
+        suffix = f".{self.until_ms}{SUFFIX}" if self.until_ms else SUFFIX
         if self.is_whole:
-            return f"{self.segment}{SUFFIX}"
+            return f"{self.segment}{suffix}"
         begin = self.start - self.start % SEGMENT_BYTES
-        return f"{self.segment}.{self.start - begin:08x}-{self.end - begin:08x}{SUFFIX}"
+        return f"{self.segment}.{self.start - begin:08x}-{self.end - begin:08x}{suffix}"
 
 
 class Completed(NamedTuple):
@@ -88,6 +98,29 @@ class Fork(NamedTuple):
         return name_history(self.timeline)
 
 
+class Stored(NamedTuple):
+    """What the name of the session says that stores WAL: moments in milliseconds, and 0 for never.
+
+    `stored_ms`: everything committed before is stored. `restorable_ms`: everything before can be restored.
+    `base_ms`: the newest base back-up of this server ended then.
+    """
+
+    stored_ms: int
+    restorable_ms: int
+    base_ms: int
+
+    @property
+    def session(self) -> str:
+        """The session's name, of at most the 63 bytes that PostgreSQL keeps."""
+        return f"{SESSION} {self.stored_ms} {self.restorable_ms} {self.base_ms}"
+
+
+def parse_session(name: str) -> Stored | None:
+    """What a session's name says. None before it has stored anything."""
+    found = _SESSION.fullmatch(name)
+    return Stored(*map(int, found.groups())) if found else None
+
+
 def name_segment(timeline: int, number: int) -> str:
     """PostgreSQL's name of a segment."""
     return f"{timeline:08X}{number // SEGMENTS_PER_ID:08X}{number % SEGMENTS_PER_ID:08X}"
@@ -116,12 +149,13 @@ def parse_wal(name: str) -> WalPart | None:
     found = _WAL.fullmatch(name)
     if found is None:
         return None
-    segment, begin, end = found.groups()
+    segment, begin, end, until = found.groups()
     number = int(segment[8:16], 16) * SEGMENTS_PER_ID + int(segment[16:], 16)
     first = number * SEGMENT_BYTES
     start, ends = (0, SEGMENT_BYTES) if begin is None else (int(begin, 16), int(end, 16))
-    part = WalPart(int(segment[:8], 16), first + start, first + ends)
-    return part if start < ends <= SEGMENT_BYTES and part.timeline and part.name == name else None
+    part = WalPart(int(segment[:8], 16), first + start, first + ends, int(until or 0))
+    is_possible = start < ends <= SEGMENT_BYTES and part.timeline and part.until_ms <= MAX_MS
+    return part if is_possible and part.name == name else None
 
 
 def parse_completed(name: str) -> Completed | None:

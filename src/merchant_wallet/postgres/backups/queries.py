@@ -7,5 +7,3 @@ from merchant_wallet.base.db import Queries
 
 QUERIES: Final = Queries(Path(__file__).with_name("backups.sql"))
 SLOT: Final = "wallet_backup"
-SESSION: Final = "wallet-backup stored"
-"""How the name of the session begins that stores WAL. A moment in milliseconds follows."""

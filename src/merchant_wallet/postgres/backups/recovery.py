@@ -24,7 +24,8 @@ from typing import Final
 
 from merchant_wallet.base.atomic_files import sync_folder
 from merchant_wallet.base.config import DATA_DIR_MODE
-from merchant_wallet.postgres.backups.catalogue import BaseBackup, Catalogue
+from merchant_wallet.base.moments import format_moment
+from merchant_wallet.postgres.backups.catalogue import BaseBackup, Catalogue, WalEnd
 from merchant_wallet.postgres.backups.encryption import BackupKey
 from merchant_wallet.postgres.backups.errors import BackupError
 from merchant_wallet.postgres.backups.fetching import LEFT_OUT, Fetcher, Say
@@ -53,16 +54,16 @@ class Restored:
     """What a restore gave. `last_commit_ms` is None if nothing was committed after the base back-up."""
 
     base: BaseBackup
-    timeline: int
+    end: WalEnd
     last_commit_ms: int | None
 
 
 def choose_base(found: Catalogue, name: str | None, to_ms: int | None) -> BaseBackup:
     """The base back-up to begin with: a named one, or the newest that ended before a moment.
 
-    Raises BackupError.
+    Raises BackupError, also if the moment lies behind a hole.
     """
-    named = [base for base in found.bases if name in (None, base.name)]
+    named = [base for base in found.sort_bases() if name in (None, base.name)]
     if not named:
         raise BackupError(
             f"There is no back-up {name}: `backup list` shows them."
@@ -71,11 +72,19 @@ def choose_base(found: Catalogue, name: str | None, to_ms: int | None) -> BaseBa
         )
     early = [base for base in named if to_ms is None or base.completed.ended_ms <= to_ms]
     if not early:
-        ended = datetime.fromtimestamp(named[0].completed.ended_ms / 1000, UTC).isoformat()
+        first_ms = min(base.completed.ended_ms for base in named)
+        ended = datetime.fromtimestamp(first_ms / 1000, UTC).isoformat()
         raise BackupError(
             f"The oldest back-up that fits ended at {ended}: no earlier moment can be restored."
         )
-    return early[-1]
+    base = early[-1]
+    end = found.find_end(base)
+    if to_ms is not None and end.hole is not None and to_ms > end.until_ms:
+        raise BackupError(
+            f"From the back-up {base.name} no moment after {format_moment(end.until_ms)} can be restored: "
+            f"{end.hole}. Give an earlier moment, or another back-up."
+        )
+    return base
 
 
 def restore(
@@ -102,7 +111,12 @@ def restore(
             fetcher.fetch_base(base, draft)
             _check_files(draft, folder, programs)
             write_settings(draft, programs)
+            reach = found.find_end(base)
             end = fetcher.fetch_wal(found, base, draft / "pg_wal", spool).find_end(base)
+            if (end.timeline, end.position) < (reach.timeline, reach.position):
+                raise BackupError(
+                    "WAL was removed from the store meanwhile: restore again to see what is left."
+                )
             last_commit_ms = _Replay(folder, programs, draft, spool, say).run(end.timeline, to_ms)
             renew_passwords(draft, folder, programs)
             draft.rename(folder.cluster)
@@ -110,7 +124,7 @@ def restore(
         finally:
             shutil.rmtree(draft, ignore_errors=True)
             shutil.rmtree(spool, ignore_errors=True)
-    return Restored(base, end.timeline, last_commit_ms)
+    return Restored(base, end, last_commit_ms)
 
 
 @contextmanager

@@ -7,7 +7,9 @@ Rules:
   `max_slot_wal_keep_size`, and nothing is skipped in silence.
 - A store that has more WAL of this timeline than the server belongs to another server, or to a newer copy of
   this one, or somebody else has made the name. Then nothing is written, and the object is named.
-- The session's name says up to which moment everything is stored (`tell`).
+- At the begin and every five minutes the store is listed: is all that was stored still there, with a base
+  back-up that reaches it? What the server still has is stored again. What is missing is logged.
+- The session's name says up to which moment everything is stored, and can be restored (`tell`).
 """
 
 import gzip
@@ -19,16 +21,18 @@ from typing import Any, Final
 import psycopg
 import structlog
 
+from merchant_wallet.base.moments import format_moment
 from merchant_wallet.postgres.backups import catalogue, names
 from merchant_wallet.postgres.backups.encryption import BackupKey
 from merchant_wallet.postgres.backups.errors import BackupError
-from merchant_wallet.postgres.backups.names import SEGMENT_BYTES, WalPart
-from merchant_wallet.postgres.backups.queries import QUERIES, SESSION, SLOT
+from merchant_wallet.postgres.backups.names import SEGMENT_BYTES, Stored, WalPart
+from merchant_wallet.postgres.backups.queries import QUERIES, SLOT
 from merchant_wallet.postgres.backups.stores import Store
 
 log = structlog.get_logger(__name__)
 
 COMPRESSION: Final = 1
+CHECK_MS: Final = 300_000
 FIRST_TIMELINE: Final = 1
 _NAME_MADE_UP: Final = (
     "If there is no other, somebody who can write to the store has made {}: remove it from the store."
@@ -58,8 +62,14 @@ class Shipper:
         self._system = ""
         self._timeline = 0
         self._stored = 0
-        self._parts: list[str] = []
-        """Names of the stored parts of the segment that is being written."""
+        self._until_ms = 0
+        """What was committed before this moment is not behind `_stored`. 0: that is not known."""
+        self._parts: list[WalPart] = []
+        """What is stored of segments that will be stored whole."""
+        self._checked_ms = 0
+        self._base_ms = 0
+        self._restorable_ms: int | None = None
+        """Up to when the store can be restored, if that is not all of it. 0: nothing can."""
 
     def open(self) -> None:
         """Find out where to begin. Raises WrongStore, StoreAway, psycopg.Error."""
@@ -78,48 +88,95 @@ class Shipper:
         begin = kept - kept % SEGMENT_BYTES
         if fork is not None and newest is None:
             begin = min(begin, self._find_segment(fork))
+        self._begin(found, begin)
+
+    def _begin(self, found: catalogue.Catalogue, begin: int) -> None:
+        """Store from the begin of a segment on."""
         self._stored = begin
-        self._parts = [
-            stored.object.name
-            for stored in found.wal
-            if stored.part.timeline == self._timeline
-            and stored.part.start >= begin
-            and not stored.part.is_whole
-        ]
-        self._note_gap(found, begin)
+        mine = [stored.part for stored in found.wal if stored.part.timeline == self._timeline]
+        self._parts = [part for part in mine if part.start >= begin]
+        early = [part.until_ms for part in mine if part.end <= begin + SEGMENT_BYTES]
+        self._until_ms = min(max(early, default=0), self._now_ms())
 
     def ship(self) -> int:
         """Store what was flushed since the last time. Returns how many bytes. Raises StoreAway, OSError."""
         begun_ms = self._now_ms()
         flushed, before = self._read_flushed(), self._stored
-        while self._stored < flushed:
-            segment_end = self._stored - self._stored % SEGMENT_BYTES + SEGMENT_BYTES
-            if segment_end <= flushed:
-                self._store_whole(segment_end - SEGMENT_BYTES)
-            else:
-                self._store_part(WalPart(self._timeline, self._stored, flushed))
+        self._store_until(flushed, begun_ms)
         if self._stored > before:
             self._connection.execute(
                 QUERIES["advance_slot"].text, {"slot": SLOT, "position": names.format_position(self._stored)}
             )
-        self._connection.execute(QUERIES["tell"].text, {"told": f"{SESSION} {begun_ms}"})
+        if abs(begun_ms - self._checked_ms) >= CHECK_MS and self._go_back(begun_ms):
+            self._store_until(flushed, begun_ms)
+            self._check(begun_ms)
+        restorable_ms = begun_ms if self._restorable_ms is None else self._restorable_ms
+        told = Stored(begun_ms, restorable_ms, self._base_ms)
+        self._connection.execute(QUERIES["tell"].text, {"told": told.session})
         return self._stored - before
 
-    def _store_whole(self, begin: int) -> None:
-        part = WalPart(self._timeline, begin, begin + SEGMENT_BYTES)
-        self._put(part)
-        self._store.delete(self._parts)
-        self._parts = []
+    def _store_until(self, flushed: int, begun_ms: int) -> None:
+        while self._stored < flushed:
+            segment_end = self._stored - self._stored % SEGMENT_BYTES + SEGMENT_BYTES
+            # Only what ends where the server does has all that was committed until now.
+            until_ms = self._until_ms if segment_end < flushed else begun_ms
+            if segment_end <= flushed:
+                self._store_whole(WalPart(self._timeline, segment_end - SEGMENT_BYTES, segment_end, until_ms))
+            else:
+                part = WalPart(self._timeline, self._stored, flushed, until_ms)
+                self._put(part)
+                self._parts.append(part)
+        self._until_ms = begun_ms
 
-    def _store_part(self, part: WalPart) -> None:
-        self._parts.append(self._put(part))
+    def _go_back(self, at_ms: int) -> bool:
+        """Check the store. True if it lacks what the server still has: then that is to be stored again."""
+        found, end = self._check(at_ms)
+        if end is None or end.timeline != self._timeline:
+            return False
+        begin = end.position - end.position % SEGMENT_BYTES
+        if not (self._wal / WalPart(self._timeline, begin, begin + SEGMENT_BYTES).segment).exists():
+            return False
+        self._begin(found, begin)
+        return True
+
+    def _check(self, at_ms: int) -> tuple[catalogue.Catalogue, catalogue.WalEnd | None]:
+        """Compare what the store has with what was stored. Returns where it ends, if that is earlier."""
+        found = catalogue.read_catalogue(self._store, self._system)
+        # What is dated in the future was made by others, or with a wrong clock.
+        bases = [base for base in found.sort_bases() if base.completed.ended_ms <= at_ms]
+        self._checked_ms, self._base_ms, self._restorable_ms = at_ms, 0, 0
+        if not bases:
+            log.warning("there is no base back-up yet: run `merchant-wallet backup create`")
+            return found, None
+        base = bases[-1]
+        self._base_ms = base.completed.ended_ms
+        end = found.find_end(base)
+        if end.timeline == self._timeline and end.position >= self._stored:
+            self._restorable_ms = None
+            return found, None
+        self._restorable_ms = min(end.until_ms, at_ms) if end.timeline == self._timeline else 0
+        log.error(
+            "WAL is missing between the back-ups and now: run `merchant-wallet backup create`",
+            missing=str(end.hole or f"from {names.format_position(end.position)} on"),
+            restorable=format_moment(self._restorable_ms),
+        )
+        return found, end
+
+    def _store_whole(self, part: WalPart) -> None:
+        name = self._put(part)
+        replaced = [each for each in self._parts if each.segment == part.segment]
+        self._parts = [each for each in self._parts if each.segment != part.segment]
+        self._store.delete(each for each in map(self._name, replaced) if each != name)
 
     def _put(self, part: WalPart) -> str:
-        name = f"{self._system}/{catalogue.WAL}/{part.name}"
+        name = self._name(part)
         content = self._read(part)
         self._store.put(name, self._key.seal(name, gzip.compress(content, COMPRESSION, mtime=0)))
         self._stored = part.end
         return name
+
+    def _name(self, part: WalPart) -> str:
+        return f"{self._system}/{catalogue.WAL}/{part.name}"
 
     def _read(self, part: WalPart) -> bytes:
         # The files belong to PostgreSQL's user. No link of that user's leads to another file.
@@ -146,17 +203,6 @@ class Shipper:
             row = self._connection.execute(QUERIES["read_slot"].text, {"slot": SLOT}).fetchone()
         assert row is not None
         return int(row[0])
-
-    def _note_gap(self, found: catalogue.Catalogue, begin: int) -> None:
-        """Say that a new base back-up is needed, if none reaches the WAL that is stored from now on."""
-        reached = any(
-            (end := found.find_end(base)).timeline == self._timeline and end.position >= begin
-            for base in found.bases
-        )
-        if not reached and found.bases:
-            log.error("WAL is missing between the back-ups and now: run `merchant-wallet backup create`")
-        elif not reached:
-            log.warning("there is no base back-up yet: run `merchant-wallet backup create`")
 
     def _find_segment(self, fork: names.Fork) -> int:
         """The begin of a timeline's first segment, if the server still has it. Else no segment's."""
