@@ -37,7 +37,7 @@ from merchant_wallet.observability import logs
 from merchant_wallet.postgres.backups.encryption import SIGNING_KEY, BackupKey, read_key_file
 from merchant_wallet.postgres.backups.errors import BackupError
 from merchant_wallet.postgres.backups.shipping import Shipper, forget_slot
-from merchant_wallet.postgres.backups.stores import Store, open_store
+from merchant_wallet.postgres.backups.stores import LONG_PATIENCE_S, PATIENCE_S, Store, open_store
 from merchant_wallet.processes.core_dumps import forbid_core_dumps
 
 log = structlog.get_logger("backup")
@@ -113,7 +113,7 @@ class WalShipping:
         self._process = None
 
 
-def open_destination(settings: Settings) -> tuple[Store, BackupKey]:
+def open_destination(settings: Settings, patience_s: int = LONG_PATIENCE_S) -> tuple[Store, BackupKey]:
     """The store and the key file of the settings, without a signing key. Raises ConfigError."""
     if settings.backup_url is None or settings.backup_key_file is None:
         raise ConfigError(
@@ -121,7 +121,8 @@ def open_destination(settings: Settings) -> tuple[Store, BackupKey]:
             "`merchant-wallet backup key FILE` makes a key file."
         )
     try:
-        return open_store(settings.backup_url, settings.outbound), read_key_file(settings.backup_key_file)
+        store = open_store(settings.backup_url, settings.outbound, patience_s)
+        return store, read_key_file(settings.backup_key_file)
     except OSError as error:
         raise ConfigError(f"WALLET_BACKUP_KEY_FILE: {error.filename}: {error.strerror}.") from error
     except BackupError as error:
@@ -172,7 +173,7 @@ class Loop:
     """Stores WAL until it is asked to stop, or until `up` is gone."""
 
     def __init__(self, settings: Settings, parent_fd: int) -> None:
-        self._store, key = open_destination(settings)
+        self._store, key = open_destination(settings, PATIENCE_S)
         self._key = add_signing_key(settings, key.for_sealing())
         self._url = settings.database_url or ""
         self._cluster = settings.data / "postgres"

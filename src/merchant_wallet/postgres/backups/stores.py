@@ -26,6 +26,9 @@ DRAFT: Final = ".draft-"
 MAX_DEPTH: Final = 8
 """No object is so deep. Others may have made folders to a depth at which walking fails."""
 S3: Final = "s3"
+PATIENCE_S: Final = 10
+LONG_PATIENCE_S: Final = 180
+"""For what takes long itself: a store has bad minutes. Longer repeats would outlive a request's signature."""
 
 
 class StoredObject(NamedTuple):
@@ -60,13 +63,16 @@ class Store(Protocol):
         ...
 
 
-def open_store(url: str, outbound: Outbound = PLAIN) -> Store:
-    """The store of a URL: `/a/folder`, `file:///a/folder` or `s3://bucket/prefix`. Raises BackupError."""
+def open_store(url: str, outbound: Outbound = PLAIN, patience_s: int = PATIENCE_S) -> Store:
+    """The store of a URL: `/a/folder`, `file:///a/folder` or `s3://bucket/prefix`. Raises BackupError.
+
+    A bucket's requests are repeated for `patience_s`.
+    """
     parts = urlsplit(url)
     if parts.scheme == S3:
         from merchant_wallet.postgres.backups.s3_store import S3Store
 
-        return S3Store(parts.netloc, parts.path.strip("/"), outbound)
+        return S3Store(parts.netloc, parts.path.strip("/"), outbound, patience_s)
     path = Path(parts.path if parts.scheme == "file" else url)
     if parts.scheme not in ("", "file") or not path.is_absolute():
         raise BackupError(f"{url} is no place for back-ups: give /a/folder or s3://bucket/prefix.")
