@@ -148,8 +148,8 @@ class Forged:
         self.root = root
         self.key = make_key()
         self.store = FolderStore(root / "store")
-        self.target = root / "target"
-        for path in (root / "store", self.target):
+        self.target, self.wal = root / "target", root / "wal"
+        for path in (root / "store", self.target, self.wal):
             path.mkdir()
 
     def put(self, name: str, content: bytes) -> None:
@@ -165,14 +165,15 @@ class Forged:
 
     def fetch_base(self, key: BackupKey | None = None, say: Say = lambda _: None) -> list[str]:
         """Unpack the base back-up. Returns what is there then."""
-        self._make_fetcher(key, say).fetch_base(BASE, self.target)
+        fetcher = self._make_fetcher(key, say)
+        fetcher.fetch_base(BASE, fetcher.read_manifest(BASE), self.target)
         return sorted(path.name for path in self.target.iterdir())
 
     def fetch_wal(self, key: BackupKey | None = None, base: BaseBackup = BASE) -> list[str]:
         """Get all WAL. Returns what is there then."""
         found = read_catalogue(self.store, SYSTEM)
-        self._make_fetcher(key).fetch_wal(found, base, self.target / "pg_wal", self.target)
-        return sorted(path.name for path in self.target.iterdir())
+        self._make_fetcher(key).fetch_wal(found, base, self.target / "pg_wal", self.wal)
+        return sorted(path.name for path in self.wal.iterdir())
 
     def _make_fetcher(self, key: BackupKey | None, say: Say = lambda _: None) -> Fetcher:
         return Fetcher(self.store, key or self.key, Programs(Path(), None, keep_search=False), say)
@@ -257,6 +258,7 @@ def test_a_folder_comes_once_in_an_archive(forged: Forged) -> None:
         (errno.ENOSPC, "the disk is full"),
         (errno.EDQUOT, "the disk quota is used up"),
         (errno.EROFS, "the file system is read-only"),
+        (errno.EIO, "Input/output error"),
     ],
 )
 def test_a_disk_that_takes_nothing_is_not_taken_for_a_damaged_back_up(
@@ -265,7 +267,7 @@ def test_a_disk_that_takes_nothing_is_not_taken_for_a_damaged_back_up(
     open_file = os.open
 
     def open_on_bad_disk(path: str | Path, *arguments: int, **more: int) -> int:
-        if forged.target not in Path(path).parents:
+        if not {forged.target, forged.wal} & {*Path(path).parents}:
             return open_file(path, *arguments, **more)
         if fault == errno.ENOSPC and Path(path).name == "PG_VERSION":
             return open_file("/dev/full", os.O_WRONLY)
@@ -306,7 +308,7 @@ def test_a_back_up_of_before_there_were_signatures_is_restored_only_if_a_person_
             fetch()
     accepting = forged.key.without_authentication()
     assert forged.fetch_base(accepting) == ["PG_VERSION"]
-    assert forged.fetch_wal(accepting) == [PART.segment, "PG_VERSION"]
+    assert forged.fetch_wal(accepting) == [f"{PART.segment}.part"]
 
 
 def test_wal_of_another_installation_is_refused(forged: Forged) -> None:
@@ -351,16 +353,16 @@ def test_an_object_unpacks_to_what_its_name_says_and_to_no_more(
     forged.put(f"{SYSTEM}/{name}", content)
     with pytest.raises(BackupError, match=said):
         forged.fetch_wal()
-    assert list(forged.target.iterdir()) == []
+    assert list(forged.wal.iterdir()) == []
 
 
 def test_what_is_not_followed_is_not_opened(forged: Forged) -> None:
     forged.put(f"{SYSTEM}/wal/{PART._replace(end=400).name}", gzip.compress(bytes(400)))
     for name in (f"wal/{PART._replace(timeline=3).name}", f"history/{Fork(3, 2, 50).name}"):
         forged.store.put(f"{SYSTEM}/{name}", b"of before there were signatures")
-    assert forged.fetch_wal() == [PART.segment, "00000003.history"]
+    assert forged.fetch_wal() == [f"{PART.segment}.part", "00000003.history"]
     # PostgreSQL sees that the number is taken.
-    assert (forged.target / "00000003.history").read_text() == "2\t0/32\tnot followed\n"
+    assert (forged.wal / "00000003.history").read_text() == "2\t0/32\tnot followed\n"
 
 
 def test_of_two_beginnings_of_a_timeline_the_one_that_is_followed_counts(forged: Forged) -> None:
@@ -369,7 +371,7 @@ def test_of_two_beginnings_of_a_timeline_the_one_that_is_followed_counts(forged:
     for other in (FORK._replace(position=1), FORK._replace(position=2**40)):
         forged.store.put(f"{SYSTEM}/history/{other.name}", b"forged")
     assert forged.fetch_wal() == ["00000002.history"]
-    assert (forged.target / "00000002.history").read_text() == text
+    assert (forged.wal / "00000002.history").read_text() == text
 
 
 def test_the_history_of_a_base_back_ups_own_timeline_is_in_it(forged: Forged) -> None:
@@ -379,7 +381,7 @@ def test_the_history_of_a_base_back_ups_own_timeline_is_in_it(forged: Forged) ->
     (forged.target / "pg_wal").mkdir()
     (forged.target / "pg_wal/00000002.history").write_text(text)
     assert "00000002.history" in forged.fetch_wal(base=base)
-    assert (forged.target / "00000002.history").read_text() == text
+    assert (forged.wal / "00000002.history").read_text() == text
 
 
 def test_links_and_pipes_in_the_store_are_no_objects(forged: Forged, tmp_path: Path) -> None:
@@ -387,4 +389,4 @@ def test_links_and_pipes_in_the_store_are_no_objects(forged: Forged, tmp_path: P
     folder = tmp_path / "store" / SYSTEM / "wal"
     os.mkfifo(folder / PART._replace(end=200).name)
     (folder / PART._replace(end=300).name).symlink_to("/etc/passwd")
-    assert forged.fetch_wal() == [PART.segment]
+    assert forged.fetch_wal() == [f"{PART.segment}.part"]

@@ -1,6 +1,9 @@
 """WAL of a real server in a store: what is stored when, what a restore gives, and what is refused."""
 
+import shutil
 from collections.abc import Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
 
 import pytest
 from tests.folders import copy_folder
@@ -9,7 +12,9 @@ from tests.rows import each_row
 
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.db import connect_sync
+from merchant_wallet.postgres.backups import recovery
 from merchant_wallet.postgres.backups.base import create_base
+from merchant_wallet.postgres.backups.encryption import Reader
 from merchant_wallet.postgres.backups.errors import BackupError, StoreAway
 from merchant_wallet.postgres.backups.names import SESSION, parse_session
 from merchant_wallet.postgres.backups.queries import SLOT
@@ -254,6 +259,89 @@ def test_without_a_store_wal_is_no_longer_kept(place: Place) -> None:
         forget_slot(connection)
         forget_slot(connection)
         assert connection.execute("select * from pg_replication_slots").fetchall() == []
+
+
+class BadStore(FolderStore):
+    """A store that is away for one object at first."""
+
+    def __init__(self, root: Path, away: str) -> None:
+        super().__init__(root)
+        self.away = away
+        self.read_names: list[str] = []
+
+    def read(self, name: str) -> AbstractContextManager[Reader]:
+        """See `Store`."""
+        if name == self.away:
+            raise StoreAway("The store is away.")
+        self.read_names.append(name)
+        return super().read(name)
+
+
+def test_a_restore_that_was_interrupted_goes_on(place: Place) -> None:
+    place.ship()
+    place.execute("create table kept (n int); insert into kept values (1)")
+    place.back_up()
+    fill_segments(place, "large")
+    place.ship()
+    place.execute("insert into kept values (2)")
+    place.ship()
+    [base] = place.catalogue.bases
+    needed = [each.object.name for each in place.catalogue.list_needed(base)]
+    last = needed[-1]
+    bad = BadStore(place.root / "store", last)
+    target, said = place.root / "restored", list[str]()
+    with pytest.raises(StoreAway, match="run the same command again, and it goes on"):
+        restore(target, bad, place.key, place.catalogue, base, None, said.append)
+    assert (target / "postgres.restoring/PG_VERSION").exists()
+    assert f"{base.folder}/data.age" in bad.read_names
+    fetched = {name for name in bad.read_names if "/wal/" in name}
+
+    bad.away, bad.read_names = "", []
+    restore(target, bad, place.key, place.catalogue, base, None, said.append)
+    assert f"{base.folder}/data.age" not in bad.read_names
+    again = {name for name in bad.read_names if "/wal/" in name}
+    assert last in again
+    assert fetched | again == {*needed}
+    # Whole segments are not fetched twice.
+    assert all("-" in name for name in fetched & again)
+    left = (recovery.DRAFT, recovery.SPOOL, recovery.TOKEN)
+    assert not any((target / name).exists() for name in left)
+    place.server.stop()
+    place.start(target)
+    assert place.read() == [1, 2]
+
+
+def test_a_restore_says_what_room_it_needs_and_begins_only_if_there_is_so_much(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place.ship()
+    place.back_up()
+    place.ship()
+    usage = shutil.disk_usage(place.root)
+    with monkeypatch.context() as patch:
+        patch.setattr(shutil, "disk_usage", lambda path: usage._replace(free=10_000_000))
+        needs = r"needs about \d{2,3} MB in .*/restored, which has 10 MB: make room"
+        with pytest.raises(BackupError, match=needs):
+            place.restore("restored")
+    assert [path.name for path in (place.root / "restored").iterdir()] == ["up.lock"]
+
+
+def test_a_replay_that_can_not_copy_its_wal_is_no_end_of_the_wal(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place.ship()
+    place.back_up()
+    fill_segments(place, "large")
+    place.ship()
+    settings = recovery._Replay._settings
+
+    def without_cp(replay: recovery._Replay, timeline: int, to_ms: int | None) -> dict[str, str]:
+        made = settings(replay, timeline, to_ms)
+        return {**made, "restore_command": made["restore_command"].replace("cp ", "false ")}
+
+    monkeypatch.setattr(recovery._Replay, "_settings", without_cp)
+    with pytest.raises(BackupError, match="could not replay the back-up"):
+        place.restore("restored")
 
 
 def test_a_damaged_object_is_named_and_nothing_is_restored(place: Place) -> None:

@@ -7,6 +7,8 @@ Rules:
 - An archive has files and folders below its own. A link, a path to another place or a table space is refused.
 - Files that tell a server what to do are left out (`LEFT_OUT`): ours take their place.
 - A disk that can't be written to is named, and says nothing about the back-up.
+- Segments are fetched in parallel. A whole one appears under its name when it is on the disk, so a later
+  attempt leaves it out. Segments that are put together of parts end in `.part`, and are fetched anew.
 """
 
 import errno
@@ -17,7 +19,8 @@ import shutil
 import tarfile
 import threading
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Final, Self
@@ -41,6 +44,10 @@ from merchant_wallet.postgres.cluster import SETTINGS_FILES, give
 from merchant_wallet.postgres.programs import Programs
 
 LIST_TRIES: Final = 20
+FETCHERS: Final = 8
+"""Segments that are fetched at a time: each waits for the store most of the time."""
+PART: Final = ".part"
+MEGABYTE: Final = 10**6
 COPY_BYTES: Final = 2**20
 PACKED_READ_BYTES: Final = 2**16
 LEFT_OUT: Final = frozenset(
@@ -100,17 +107,17 @@ class Fetcher:
         self._programs = programs
         self._say = say
 
-    def fetch_base(self, base: BaseBackup, target: Path) -> None:
-        """Unpack the files of a base back-up into an empty folder. Raises BackupError."""
-        try:
-            self._fetch_base(base, target)
-        except UnauthenticObject as error:
-            raise BackupError(f"{error} {OTHER_BASE}, and find out who made this one. {ACCEPT}") from error
-        except UnusableObject as error:
-            raise BackupError(f"{error} {OTHER_BASE}: `backup list` shows them.") from error
+    def read_manifest(self, base: BaseBackup) -> Manifest | None:
+        """The manifest of a base back-up, as `require_authentic`. Raises BackupError."""
+        with _advising():
+            return require_authentic(self._store, self._key, base)
 
-    def _fetch_base(self, base: BaseBackup, target: Path) -> None:
-        manifest = require_authentic(self._store, self._key, base)
+    def fetch_base(self, base: BaseBackup, manifest: Manifest | None, target: Path) -> None:
+        """Unpack the files of a base back-up into an empty folder. Raises BackupError."""
+        with _advising():
+            self._fetch_base(base, manifest, target)
+
+    def _fetch_base(self, base: BaseBackup, manifest: Manifest | None, target: Path) -> None:
         name = f"{base.folder}/{catalogue.DATA}"
         most_bytes = None if manifest is None else manifest.archive_bytes
         with self._decrypted(name) as stream:
@@ -124,13 +131,14 @@ class Fetcher:
 
     def _unpack_all(self, source: "_Unzipped", target: Path, most_bytes: int | None) -> None:
         with tarfile.open(fileobj=source, mode="r|", bufsize=COPY_BYTES, tarinfo=_Member) as archive:
-            for done, member in enumerate(archive):
+            of_all = "" if most_bytes is None else f" of {most_bytes // MEGABYTE}"
+            for member in archive:
                 # It keeps every member that it has read.
                 archive.members.clear()  # type: ignore[attr-defined] # Not in its types.
                 if most_bytes is not None and member.offset_data + member.size > most_bytes:
                     raise UnusableObject(TOO_LONG)
                 self._unpack(archive, member, target)
-                self._say(f"unpacking the back-up: {count_of(done, 'file')}")
+                self._say(f"unpacking the back-up: {member.offset_data // MEGABYTE}{of_all} MB")
 
     def _unpack(self, archive: tarfile.TarFile, member: tarfile.TarInfo, target: Path) -> None:
         name = Path(member.name)
@@ -161,7 +169,7 @@ class Fetcher:
 
         def decrypt() -> None:
             try:
-                with os.fdopen(write_end, "wb") as target, self._store.read(name) as source:
+                with _Pipe(write_end) as target, self._store.read(name) as source:
                     self._key.open_stream(name, source, target)
             except BrokenPipeError:
                 # The reader has refused the archive, and says why.
@@ -188,6 +196,9 @@ class Fetcher:
         segment, and PostgreSQL prefers a file that it is given to the one in the back-up. Both go into one.
         A running `up` replaces the parts of a segment by the whole one. Then the store is listed again.
         """
+        for path in target.iterdir():
+            if not names.is_segment(path.name):
+                path.unlink()
         for _ in range(LIST_TRIES):
             try:
                 self._fetch_wal(found, base, base_wal, target)
@@ -205,13 +216,20 @@ class Fetcher:
             raise BackupError(f"{error} {REMOVE}") from error
 
     def _fetch_needed(self, found: Catalogue, base: BaseBackup, base_wal: Path, target: Path) -> None:
-        needed = found.list_needed(base)
-        for done, stored in enumerate(needed):
-            self._say(f"fetching WAL: {done} of {len(needed)} objects")
-            path, in_base = (folder / stored.part.segment for folder in (target, base_wal))
-            if not stored.part.is_whole and not path.exists() and in_base.exists():
-                self._write(path, in_base.read_bytes(), 0)
-            self._add_part(stored, target)
+        segments: dict[str, list[StoredWal]] = {}
+        for stored in found.list_needed(base):
+            segments.setdefault(stored.part.segment, []).append(stored)
+        left = [parts for segment, parts in segments.items() if not (target / segment).exists()]
+        done = len(segments) - len(left)
+        with ThreadPoolExecutor(FETCHERS) as pool:
+            fetched = [pool.submit(self._fetch_segment, parts, base_wal, target) for parts in left]
+            try:
+                for each in as_completed(fetched):
+                    each.result()
+                    done += 1
+                    self._say(f"fetching WAL: {done} of {count_of(len(segments), 'segment')}")
+            finally:
+                pool.shutdown(wait=False, cancel_futures=True)
         end = found.find_end(base)
         # Of a timeline that is not followed PostgreSQL only sees that its number is taken.
         histories = {fork.file: names.format_history(fork).encode() for fork in found.forks}
@@ -224,7 +242,21 @@ class Fetcher:
         for file, content in histories.items():
             self._write(target / file, content, 0)
 
-    def _add_part(self, stored: StoredWal, target: Path) -> None:
+    def _fetch_segment(self, parts: Sequence[StoredWal], base_wal: Path, target: Path) -> None:
+        segment = parts[0].part.segment
+        draft, in_base = target / f"{segment}{PART}", base_wal / segment
+        is_whole = parts[0].part.is_whole
+        if not is_whole and in_base.exists():
+            self._write(draft, in_base.read_bytes(), 0)
+        for stored in parts:
+            self._add_part(stored, draft)
+        if is_whole:
+            with _writing(draft), draft.open("rb") as file:
+                # After a loss of power it must not be whole by its name alone.
+                os.fsync(file.fileno())
+            draft.rename(target / segment)
+
+    def _add_part(self, stored: StoredWal, path: Path) -> None:
         name, size = stored.object.name, stored.part.end - stored.part.start
         unpacking = zlib.decompressobj(GZIP_WINDOW)
         try:
@@ -233,7 +265,7 @@ class Fetcher:
             raise UnusableObject(f"{name} is damaged: {error}.") from error
         if len(content) != size or not unpacking.eof:
             raise UnusableObject(f"{name} does not contain what its name says.")
-        self._write(target / stored.part.segment, content, stored.part.start % SEGMENT_BYTES, SEGMENT_BYTES)
+        self._write(path, content, stored.part.start % SEGMENT_BYTES, SEGMENT_BYTES)
 
     def _open_history(self, system: str, fork: Fork) -> bytes:
         name = f"{system}/{catalogue.HISTORY}/{fork.name}"
@@ -263,17 +295,52 @@ class Fetcher:
 
 
 @contextmanager
+def _advising() -> Iterator[None]:
+    """Say what to do if a base back-up is not right."""
+    try:
+        yield
+    except UnauthenticObject as error:
+        raise BackupError(f"{error} {OTHER_BASE}, and find out who made this one. {ACCEPT}") from error
+    except UnusableObject as error:
+        raise BackupError(f"{error} {OTHER_BASE}: `backup list` shows them.") from error
+
+
+@contextmanager
 def _writing(path: Path) -> Iterator[None]:
     """Raises BackupError if the disk can't be written to."""
     try:
         yield
+    except FileExistsError:
+        # The archive has it twice.
+        raise
     except OSError as error:
-        if (fault := DISK_FAULTS.get(error.errno or 0)) is None:
-            raise
+        fault = DISK_FAULTS.get(error.errno or 0, error.strerror)
         raise BackupError(
             f"{path} can't be written: {fault}. The back-up itself was not found wrong. Make room, or name "
             "another folder, and try again."
         ) from error
+
+
+class _Pipe:
+    """The writing end of a pipe. Nothing is left to be written when it is closed, which would fail then."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        os.close(self._descriptor)
+
+    def write(self, content: bytes, /) -> int:
+        left = memoryview(content)
+        while left:
+            left = left[os.write(self._descriptor, left) :]
+        return len(content)
+
+    def flush(self) -> None:
+        """Everything is written at once."""
 
 
 class _Member(tarfile.TarInfo):

@@ -28,6 +28,7 @@ MOMENT: Final = "%Y%m%dT%H%M%SZ"
 MAX_TIMELINE: Final = 2**32 - 1
 MAX_MS: Final = 253_402_300_799_999
 """The last millisecond of the year 9999."""
+_SEGMENT = re.compile(r"[0-9A-F]{24}")
 _SYSTEM = re.compile(r"[0-9]{1,20}")
 _WAL = re.compile(r"([0-9A-F]{24})(?:\.([0-9a-f]{8})-([0-9a-f]{8}))?(?:\.([0-9]{1,15}))?\.age")
 _COMPLETE = re.compile(r"complete\.([0-9]{1,10})\.([0-9a-f]{16})\.([0-9a-f]{16})\.([0-9]{1,15})\.age")
@@ -129,6 +130,11 @@ def name_segment(timeline: int, number: int) -> str:
 def name_history(timeline: int) -> str:
     """PostgreSQL's name of a timeline's history file."""
     return f"{timeline:08X}.history"
+
+
+def is_segment(name: str) -> bool:
+    """Whether PostgreSQL names a segment so."""
+    return _SEGMENT.fullmatch(name) is not None
 
 
 def is_system(name: str) -> bool:

@@ -8,6 +8,9 @@ Rules:
   never mixes with what was stored before.
 - The roles get new passwords, since no password is in a back-up.
 - No session can connect meanwhile.
+- The room that is needed is compared with what the disk has, before anything is fetched.
+- If the store is away, or a person interrupts, what was fetched stays for the next attempt. It is used only
+  if the token beside it names the same base back-up and manifest. After a replay has begun, its WAL alone is.
 """
 
 import re
@@ -25,10 +28,12 @@ from typing import Final
 from merchant_wallet.base.atomic_files import sync_folder
 from merchant_wallet.base.config import DATA_DIR_MODE
 from merchant_wallet.base.moments import format_moment
+from merchant_wallet.postgres.backups.base import Manifest
 from merchant_wallet.postgres.backups.catalogue import BaseBackup, Catalogue, WalEnd
 from merchant_wallet.postgres.backups.encryption import BackupKey
-from merchant_wallet.postgres.backups.errors import BackupError
-from merchant_wallet.postgres.backups.fetching import LEFT_OUT, Fetcher, Say
+from merchant_wallet.postgres.backups.errors import BackupError, StoreAway
+from merchant_wallet.postgres.backups.fetching import LEFT_OUT, MEGABYTE, PART, Fetcher, Say
+from merchant_wallet.postgres.backups.names import SEGMENT_BYTES
 from merchant_wallet.postgres.backups.stores import Store
 from merchant_wallet.postgres.cluster import give, renew_passwords, write_settings
 from merchant_wallet.postgres.data_folder import (
@@ -45,7 +50,14 @@ POLL_S: Final = 0.1
 STOP_TIMEOUT_S: Final = 60.0
 DRAFT: Final = "postgres.restoring"
 SPOOL: Final = "postgres.wal"
+TOKEN: Final = "postgres.fetched"
+"""The file that says of which base back-up the two folders are, and then whether its files are whole."""
+FETCHED: Final = "fetched"
+SPARE_SEGMENTS: Final = 4
+"""WAL that the replay itself has and writes, at least."""
+KEPT: Final = "What was fetched is kept: run the same command again, and it goes on."
 _LAST_COMMIT = re.compile(r"last completed transaction was at log time (\S+ \S+)\+00")
+_DISK_FULL: Final = "No space left on device"
 _NOT_REACHED: Final = "recovery ended before configured recovery target was reached"
 
 
@@ -101,14 +113,25 @@ def restore(
     folder.root.mkdir(mode=DATA_DIR_MODE, parents=True, exist_ok=True)
     with _locked(folder):
         programs = choose_programs(folder)
-        draft, spool = folder.root / DRAFT, folder.root / SPOOL
+        draft, spool, token = (folder.root / name for name in (DRAFT, SPOOL, TOKEN))
+        fetcher = Fetcher(store, key, programs, say)
+        manifest = fetcher.read_manifest(base)
+        wanted = f"{base.folder}/{base.completed.name} {'' if manifest is None else manifest.sha256}"
+        known, _, state = _read(token).partition("\n")
+        is_same = manifest is not None and known == wanted
+        is_fetched = is_same and state == FETCHED
+        if not is_same:
+            _remove(draft, spool, token)
+        _require_room(folder.root, found, base, None if is_fetched else manifest, spool, say)
+        is_kept = False
         try:
-            for path in (draft, spool):
-                shutil.rmtree(path, ignore_errors=True)
-                path.mkdir(mode=0o700)
-                give(path, programs)
-            fetcher = Fetcher(store, key, programs, say)
-            fetcher.fetch_base(base, draft)
+            if not is_same:
+                _begin_folder(spool, programs)
+                token.write_text(wanted)
+            if not is_fetched:
+                _begin_folder(draft, programs)
+                fetcher.fetch_base(base, manifest, draft)
+                token.write_text(f"{wanted}\n{FETCHED}")
             _check_files(draft, folder, programs)
             write_settings(draft, programs)
             reach = found.find_end(base)
@@ -117,14 +140,56 @@ def restore(
                 raise BackupError(
                     "WAL was removed from the store meanwhile: restore again to see what is left."
                 )
+            # The replay changes these files.
+            token.write_text(wanted)
             last_commit_ms = _Replay(folder, programs, draft, spool, say).run(end.timeline, to_ms)
             renew_passwords(draft, folder, programs)
             draft.rename(folder.cluster)
             sync_folder(folder.root)
+        except StoreAway as error:
+            is_kept = True
+            raise StoreAway(f"{error} {KEPT}") from error
+        except KeyboardInterrupt:
+            is_kept = True
+            raise
         finally:
-            shutil.rmtree(draft, ignore_errors=True)
-            shutil.rmtree(spool, ignore_errors=True)
+            if not is_kept:
+                _remove(draft, spool, token)
     return Restored(base, end, last_commit_ms)
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text()
+    except FileNotFoundError:
+        return ""
+
+
+def _begin_folder(path: Path, programs: Programs) -> None:
+    """An empty folder of the server's user."""
+    shutil.rmtree(path, ignore_errors=True)
+    path.mkdir(mode=0o700)
+    give(path, programs)
+
+
+def _remove(draft: Path, spool: Path, token: Path) -> None:
+    token.unlink(missing_ok=True)
+    for folder in (draft, spool):
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _require_room(
+    root: Path, found: Catalogue, base: BaseBackup, manifest: Manifest | None, spool: Path, say: Say
+) -> None:
+    """Raises BackupError if the disk has no room for what is still to be fetched, which is said."""
+    segments = {stored.part.segment for stored in found.list_needed(base)}
+    left = sum(not (spool / segment).exists() for segment in segments) + SPARE_SEGMENTS
+    needed_bytes = left * SEGMENT_BYTES + (0 if manifest is None else manifest.archive_bytes)
+    free_bytes = shutil.disk_usage(root).free
+    room = f"about {needed_bytes // MEGABYTE} MB in {root}, which has {free_bytes // MEGABYTE} MB"
+    if needed_bytes > free_bytes:
+        raise BackupError(f"The restore needs {room}: make room, or name another folder.")
+    say(f"restoring needs {room}, and the replay up to the length of its WAL more")
 
 
 @contextmanager
@@ -187,8 +252,11 @@ class _Replay:
 
     def _settings(self, timeline: int, to_ms: int | None) -> dict[str, str]:
         spool = str(self._spool).replace("%", "%%").replace("'", "'\\''")
+        # A file that is not there ends the WAL. One that can't be copied, since the disk is full, must not:
+        # PostgreSQL stops if the status is above 125.
+        find = f"""f='{spool}/%f'; [ -e "$f" ] || f="$f{PART}"; [ -e "$f" ] || exit 1"""
         settings = {
-            "restore_command": f"cp '{spool}/%f' '%p'",
+            "restore_command": f"""{find}; cp "$f" '%p' || exit 200""",
             "recovery_target_timeline": str(timeline),
             "recovery_target_action": "promote",
             "hot_standby": "off",
@@ -226,6 +294,8 @@ class _Replay:
         return len(lines) >= 8 and lines[0] == str(pid) and lines[7].strip() == "ready"
 
     def _explain(self, said: str) -> str:
+        if _DISK_FULL in said:
+            return f"{self._folder.root} is full: make room, or name another folder, and restore again."
         if _NOT_REACHED not in said:
             return f"PostgreSQL could not replay the back-up:\n{said}"
         last = _LAST_COMMIT.findall(said)
