@@ -62,7 +62,7 @@ def choose_kept(
     key = find_authenticating_key(settings)
     if key is None:
         _require_past(found.bases)
-        kept = found.sort_bases()[-keep:]
+        kept: Sequence[BaseBackup] = found.sort_bases()[-keep:]
     else:
         kept, faults = list_authentic(store, key, found.sort_bases(), keep)
         _note_some([f"Not counted: {fault}" for fault in faults])

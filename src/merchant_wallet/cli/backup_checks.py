@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from merchant_wallet.cli.backup_authenticity import MAX_NAMED, list_authentic
+from merchant_wallet.cli.backup_authenticity import MAX_NAMED, Authentic, list_authentic
 from merchant_wallet.cli.findings import Finding
 
 if TYPE_CHECKING:
@@ -71,10 +71,11 @@ def find_newest(
     store = open_store(settings.backup_url, settings.outbound)
     found = read_catalogue(store, system)
     key = find_authenticating_key(settings)
-    bases, faults = found.sort_bases(), ()
-    if key is not None:
-        bases, faults = list_authentic(store, key, bases, 1)
-    return (bases[-1], found.find_end(bases[-1])) if bases else None, faults
+    bases = found.sort_bases()
+    counted = Authentic(bases, ()) if key is None else list_authentic(store, key, bases, 1)
+    if not counted.bases:
+        return None, counted.faults
+    return (counted.bases[-1], found.find_end(counted.bases[-1])), counted.faults
 
 
 def judge_shipping(stored: "Stored", at_ms: int) -> Finding:

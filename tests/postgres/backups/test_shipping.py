@@ -1,8 +1,8 @@
 """WAL of a real server in a store: what is stored when, what a restore gives, and what is refused."""
 
 import shutil
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -155,6 +155,7 @@ def fill_segments(place: Place, table: str) -> None:
     place.execute(f"create table {table} as select repeat('x', 1000) t from generate_series(1, 40000)")
 
 
+@pytest.mark.extended
 @each_row("lose", [remove_segment, remove_part])
 def test_what_is_missing_in_the_store_is_stored_again_while_the_server_has_it(
     place: Place, lose: Callable[[Place], None]
@@ -194,6 +195,7 @@ def remove_old_segment(place: Place) -> None:
     place.store.delete([next(each.object.name for each in whole if each.part.start > base.completed.end)])
 
 
+@pytest.mark.extended
 @each_row("lose", [remove_old_segment, start_without_store])
 def test_wal_that_is_missing_in_the_store_is_seen(place: Place, lose: Callable[[Place], None]) -> None:
     if not place.store.list_objects():
@@ -269,14 +271,17 @@ class BadStore(FolderStore):
         self.away = away
         self.read_names: list[str] = []
 
-    def read(self, name: str) -> AbstractContextManager[Reader]:
+    @contextmanager
+    def read(self, name: str) -> Iterator[Reader]:
         """See `Store`."""
         if name == self.away:
             raise StoreAway("The store is away.")
         self.read_names.append(name)
-        return super().read(name)
+        with super().read(name) as source:
+            yield source
 
 
+@pytest.mark.extended
 def test_a_restore_that_was_interrupted_goes_on(place: Place) -> None:
     place.ship()
     place.execute("create table kept (n int); insert into kept values (1)")
@@ -311,6 +316,7 @@ def test_a_restore_that_was_interrupted_goes_on(place: Place) -> None:
     assert place.read() == [1, 2]
 
 
+@pytest.mark.extended
 def test_a_restore_says_what_room_it_needs_and_begins_only_if_there_is_so_much(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -326,6 +332,7 @@ def test_a_restore_says_what_room_it_needs_and_begins_only_if_there_is_so_much(
     assert [path.name for path in (place.root / "restored").iterdir()] == ["up.lock"]
 
 
+@pytest.mark.extended
 def test_a_replay_that_can_not_copy_its_wal_is_no_end_of_the_wal(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
