@@ -280,11 +280,21 @@ MACHINES: Final = Dashboard(
                     width=6,
                 ),
                 Panel(
+                    "Ages of back-ups",
+                    (
+                        ("max(wallet_backup_base_age_seconds)", "newest base back-up"),
+                        ("max(wallet_backup_verify_age_seconds)", "last good rehearsal"),
+                    ),
+                    "Infinite, which is not drawn, if there is none. Empty without WALLET_BACKUP_URL.",
+                    unit="s",
+                    width=8,
+                ),
+                Panel(
                     "Days of nonces ahead",
                     (("min(wallet_nonce_days_ahead)", "days"),),
                     "Without today's partition every request fails.",
                     steps=((0, RED), (1, GREEN)),
-                    width=12,
+                    width=8,
                 ),
                 Panel(
                     "Ids left",
@@ -293,7 +303,7 @@ MACHINES: Final = Dashboard(
                         ("min(wallet_accounts_left)", "derived accounts"),
                     ),
                     "Both end after years. Derived accounts are made by `keys derive`.",
-                    width=12,
+                    width=8,
                 ),
             ),
         ),
