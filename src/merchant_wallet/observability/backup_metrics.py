@@ -50,7 +50,7 @@ BACKUPS: Final = (
             Alert(
                 "WalletBackupBehind",
                 "above 60",
-                "max(wallet_backup_behind_seconds) > 60",
+                "max(wallet_backup_behind_seconds < Inf) > 60",
                 "page",
                 "5m",
                 says="The stored back-up is {duration} behind",
@@ -58,8 +58,8 @@ BACKUPS: Final = (
             ),
         ),
         "The log of `up` has `WAL is not being stored` if the store does not answer, and `WAL is missing` if "
-        "the store has lost some, or was not set for a while: then run `backup create`. Infinite: there is "
-        "no base back-up yet. Otherwise the store is slower than the WAL that is written.",
+        "the store has lost some, or was not set for a while: then run `backup create`. Otherwise the store is "
+        "slower than the WAL that is written. Infinite without a base back-up, which has a rule of its own.",
     ),
     Metric(
         "wallet_backup_base_age_seconds",
