@@ -58,8 +58,8 @@ BACKUPS: Final = (
             ),
         ),
         "The log of `up` has `WAL is not being stored` if the store does not answer, and `WAL is missing` if "
-        "the store has lost some, or was not set for a while: then run `backup create`. Otherwise the store is "
-        "slower than the WAL that is written. Infinite without a base back-up, which has a rule of its own.",
+        "the store has lost some, or was not set for a while: then run `backup create`. Otherwise the store "
+        "is slower than the WAL that is written. Infinite without a base back-up, which has its own rule.",
     ),
     Metric(
         "wallet_backup_base_age_seconds",

@@ -39,10 +39,10 @@ act_no address advice after_block alarming amount_units answer asked_by attempt_
 block blocks_left books cell_id certain channel claimed closed command commands connections content_type
 count day days difference_units digest documented dropped entries evidence factor failures fence first
 forwarded freezes_wallet_of group has_older host http_status items killed kind last latency_ms limit_s
-log_index merchants migration migrations month needed newest node nonce notification_no open outcome pause_s
-payout peer pid port problem purpose refused remark said screening_no side since_ms skew_s source state
-status step subject successor task tasks_wait_in timeline topic uid under_way unexplained_units user
-variables wallet wrong
+log_index merchants migration migrations missing month needed newest node nonce notification_no open outcome
+pause_s payout peer pid port problem purpose refused remark restorable said screening_no side since_ms
+skew_s source state status step subject successor task tasks_wait_in timeline topic uid under_way
+unexplained_units user variables wallet wrong
 """
 """Further keys, whose meaning follows from the event."""
 OF_REQUESTS: Final = {
