@@ -105,7 +105,7 @@ class MerchantWallet {
         const attempt = () => this.#attempt(operation, texts, options.signal);
         const isOnce = operation === "exchange" && !texts.has("mcOrderId");
         const connection = isOnce ? { ...this.#connection, retries: 0 } : this.#connection;
-        return (0, transport_js_1.repeat)(connection, attempt, options.signal);
+        return (0, transport_js_1.repeat)(connection, operation, attempt, options.signal);
     }
     async #ask(operation, own, options) {
         const data = await this.call(operation, own, options);

@@ -46,7 +46,8 @@ class UnsafeAnswerError extends WalletError {
 exports.UnsafeAnswerError = UnsafeAnswerError;
 /**
  * There was no definite answer after all attempts. What happened is unknown: the order may be carried out.
- * Call again with the same `mcOrderId` and the same values until there is an answer.
+ * Call again with the same `mcOrderId` and the same values until there is an answer. A call that only reads
+ * (queryOrder, getMerchantCustomer, getMerchantBalance, getWithdrawFee) moves no money: call it again later.
  */
 class NoAnswerError extends WalletError {
 }

@@ -15,7 +15,7 @@ export declare function post(connection: Connection, url: string, body: string, 
  * Runs `attempt` until there is a definite answer. Throws what it throws, or NoAnswerError if what happened is
  * still unknown after the last attempt.
  */
-export declare function repeat<T>(connection: Connection, attempt: () => Promise<T>, signal?: AbortSignal): Promise<T>;
+export declare function repeat<T>(connection: Connection, operation: string, attempt: () => Promise<T>, signal?: AbortSignal): Promise<T>;
 /** Wraps what `fetch` throws, so that errors of this package are never taken for a lost connection. */
 export declare class LostAnswer extends Error {
 }

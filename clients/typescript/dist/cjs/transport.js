@@ -11,6 +11,13 @@ const MAX_ANSWER_BYTES = 1024 * 1024;
 const MAX_WAIT_MS = 60_000;
 /** Lower codes come before the service looks for a known mcOrderId, so they say nothing of an earlier attempt. */
 const FIRST_CODE_OF_AN_ORDER = 40302;
+/** Operations that move no money: without an answer nothing is unknown. */
+const READS = new Set([
+    "queryOrder",
+    "getMerchantCustomer",
+    "getMerchantBalance",
+    "getWithdrawFee",
+]);
 /** POSTs a JSON body. Rejects if there is no whole answer in time. */
 async function post(connection, url, body, signal) {
     const stop = new AbortController();
@@ -43,7 +50,7 @@ async function post(connection, url, body, signal) {
  * Runs `attempt` until there is a definite answer. Throws what it throws, or NoAnswerError if what happened is
  * still unknown after the last attempt.
  */
-async function repeat(connection, attempt, signal) {
+async function repeat(connection, operation, attempt, signal) {
     let isUnknown = false;
     let hadNewTimestamp = false;
     for (let retry = 0;; retry += 1) {
@@ -55,10 +62,11 @@ async function repeat(connection, attempt, signal) {
             // Nonces are random: a used one says that something on the way sent this very request before.
             isUnknown ||= leavesUnknown(error) || (error instanceof errors_js_1.RefusedError && error.retry === "new nonceStr");
             hadNewTimestamp ||= error instanceof errors_js_1.RefusedError && error.retry === "new timestamp";
-            if (waitMs === null || retry >= connection.retries || signal?.aborted)
-                throw end(error, isUnknown);
+            if (waitMs === null || retry >= connection.retries || signal?.aborted) {
+                throw end(operation, error, isUnknown);
+            }
             await (0, promises_1.setTimeout)(waitMs, undefined, signal ? { signal } : {}).catch(() => {
-                throw end(error, isUnknown);
+                throw end(operation, error, isUnknown);
             });
         }
     }
@@ -83,7 +91,7 @@ function leavesUnknown(error) {
     }
     return error instanceof answers_js_1.NotAnAnswer || error instanceof LostAnswer;
 }
-function end(error, isUnknown) {
+function end(operation, error, isUnknown) {
     if (!isUnknown)
         return error;
     if (!leavesUnknown(error)) {
@@ -93,7 +101,10 @@ function end(error, isUnknown) {
     }
     const cause = error instanceof LostAnswer ? error.cause : error;
     const why = cause instanceof Error ? cause.message : String(cause);
-    return new errors_js_1.NoAnswerError(`what happened is unknown, ask again with the same mcOrderId: ${why}`, { cause });
+    const advice = READS.has(operation)
+        ? "no definite answer; it moves no money, so call it again later"
+        : "what happened is unknown, ask again with the same mcOrderId";
+    return new errors_js_1.NoAnswerError(`${advice}: ${why}`, { cause });
 }
 /** Wraps what `fetch` throws, so that errors of this package are never taken for a lost connection. */
 class LostAnswer extends Error {
