@@ -5,7 +5,7 @@ from ipaddress import ip_network
 from structlog.testing import capture_logs
 from tests.rows import each_row
 
-from merchant_wallet.api.rewritten import HEAD_UNREADABLE, find_operation
+from merchant_wallet.api.rewritten import HEAD_UNREADABLE, find_operation, refuse_path
 from merchant_wallet.base.complaints import MAX_SHOWN, REPEAT_S, Complaints
 from merchant_wallet.base.source_addresses import MAX_HOPS, find_source
 from merchant_wallet.base.trusted_proxies import MISSING, UNNAMED, UNREADABLE, TrustedProxies
@@ -134,3 +134,21 @@ def test_bytes_that_are_no_request_are_logged_if_a_trusted_proxy_sent_them() -> 
 )
 def test_a_changed_path_is_recognised(path: str, documented: str | None) -> None:
     assert find_operation(path, ("/merchant/getMerchantBalance", "/merchant/exchange")) == documented
+
+
+@each_row(
+    ("path", "near"),
+    [
+        ("/merchant/getBalance", "/merchant/getMerchantBalance"),
+        ("/Merchant/getmerchantbalance/", "/merchant/getMerchantBalance"),
+        ("/getMerchantBalance", "/merchant/getMerchantBalance"),
+        ("/merchant/exchanges", "/merchant/exchange"),
+        ("/merchant/", None),
+        ("/merchant/payInvoice", None),
+        ("/" + "getMerchantBalance" * 50, None),
+    ],
+)
+def test_the_refusal_of_an_unknown_path_names_the_one_that_is_near(path: str, near: str | None) -> None:
+    refused = refuse_path(path, ("/merchant/getMerchantBalance", "/merchant/exchange"))
+    hint = "" if near is None else f"; did you mean {near}?"
+    assert (refused.code, refused.msg) == (404, f"there is nothing at this path{hint}")

@@ -64,6 +64,14 @@ def test_json_is_told_by_its_content_type_whatever_its_parameters(content_type: 
     assert parse_body(content_type, b'{"a":"1"}') == {"a": "1"}
 
 
+@each_row("body", [b'{"a":"1"}', b' {"a":"1","b":"x=1&y=2"}'])
+def test_json_that_is_sent_as_a_form_is_named(body: bytes) -> None:
+    refused = refusal_of(lambda: parse_body(FORM, body))
+    assert refused.code == 40000
+    assert refused.msg.startswith("the body looks like JSON, but its Content-Type is that of a form")
+    assert refusal_of(lambda: parse_body(FORM, b"a-b=1")).msg.startswith("field names must be")
+
+
 def test_a_form_may_name_its_charset() -> None:
     assert parse_body(FORM + "; charset=UTF-8", b"a=1") == {"a": "1"}
 

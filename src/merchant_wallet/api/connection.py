@@ -25,7 +25,7 @@ from merchant_wallet.api.endpoint import BODY_TIMEOUT_S, TOO_LATE, Endpoint, wri
 from merchant_wallet.api.framing import check_framing
 from merchant_wallet.api.known_heads import MAX_MISSES, KnownHeads, RequestHead
 from merchant_wallet.api.response import encode_response
-from merchant_wallet.api.rewritten import HEAD_UNREADABLE
+from merchant_wallet.api.rewritten import HEAD_UNREADABLE, NOWHERE, refuse_path
 from merchant_wallet.api.turns import SHARED, find_turn
 from merchant_wallet.api.upgrades import IgnoresUpgrades
 from merchant_wallet.api.wire import MAX_BODY_BYTES, find_reader
@@ -43,7 +43,7 @@ MAX_PIPELINED: Final = 16
 KEEP_ALIVE_S: Final = 75.0
 
 _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
-_UNKNOWN: Final = Refusal(PATH_UNKNOWN, "there is nothing at this path")
+_UNKNOWN: Final = Refusal(PATH_UNKNOWN, NOWHERE)
 _KEPT_HEADERS: Final = frozenset(
     (b"content-length", b"transfer-encoding", b"connection", b"content-type", b"x-forwarded-for", b"host")
 )
@@ -354,11 +354,9 @@ class Connection(IgnoresUpgrades, asyncio.Protocol):
             scheduler.schedule(request.turn, endpoint.only_reads, endpoint.handle, "POST", request)
 
     def _refuse_path(self, request: OperationRequest, path: bytes) -> None:
-        status, body, headers = write_refusal(_UNKNOWN)
-        foreign = path.decode("latin-1")
-        self._state.dependencies.note_path(
-            foreign, map(bytes.decode, self._state.endpoints), request.request_id, request.source
-        )
+        foreign, operations = path.decode("latin-1"), [known.decode() for known in self._state.endpoints]
+        status, body, headers = write_refusal(refuse_path(foreign, operations))
+        self._state.dependencies.note_path(foreign, operations, request.request_id, request.source)
         self._state.dependencies.access_log.write_other(
             request.request_id, foreign, PATH_UNKNOWN, request.source
         )

@@ -76,6 +76,12 @@ def parse_body(content_type: str | None, body: bytes) -> Fields:
     read = find_reader(content_type, len(body))
     sent = read(body)
     if not _are_names(tuple(sent)):
+        if read is _read_form and body.lstrip().startswith(b"{"):
+            # What `curl -d` sends without a header.
+            refuse(
+                BODY_MALFORMED,
+                "the body looks like JSON, but its Content-Type is that of a form: send application/json",
+            )
         odd = next(filter(None, map(note_invisible, sent)), "")
         rule = Refusal(BODY_MALFORMED, f"field names must be 1 to {MAX_NAME_LENGTH} of A-Z, a-z, 0-9 and _")
         raise Refused(_add_note(rule, odd))

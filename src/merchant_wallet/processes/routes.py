@@ -16,6 +16,7 @@ from merchant_wallet.api.operations.exchange import EXCHANGE
 from merchant_wallet.api.operations.sub_users import GET_CUSTOMER
 from merchant_wallet.api.operations.transfers import TRANSFER_FROM_USER, TRANSFER_TO_USER
 from merchant_wallet.api.operations.withdrawals import CREATE, QUERY, QUOTE
+from merchant_wallet.api.rewritten import NOWHERE, refuse_path
 from merchant_wallet.base.codes import METHOD_NOT_ALLOWED, PATH_UNKNOWN, Refusal
 from merchant_wallet.base.paths import is_plain
 from merchant_wallet.processes.compared_clock import ComparedClock
@@ -75,7 +76,9 @@ def build_rest(
         return JSONResponse({"status": word, "mode": mode}, status, headers)
 
     async def unknown(request: Request, error: Exception) -> Response:
-        return _Envelope(dependencies, Refusal(PATH_UNKNOWN, "there is nothing at this path"))
+        if request.method != "POST":
+            return _Envelope(dependencies, Refusal(PATH_UNKNOWN, NOWHERE))
+        return _Envelope(dependencies, refuse_path(request.scope["path"], _list_paths()))
 
     async def not_allowed(request: Request, error: Exception) -> Response:
         allow = [(b"allow", b"GET, HEAD")]
@@ -114,5 +117,8 @@ class _Envelope(Response):
         source = dependencies.proxies.find(peer, Request(scope).headers.getlist("x-forwarded-for"))
         dependencies.access_log.write_other(request_id, scope["path"], refusal.code, source)
         if refusal.code == PATH_UNKNOWN and scope["method"] == "POST":
-            paths = (operation.path for operation in OPERATIONS)
-            dependencies.note_path(scope["path"], paths, request_id, source)
+            dependencies.note_path(scope["path"], _list_paths(), request_id, source)
+
+
+def _list_paths() -> tuple[str, ...]:
+    return tuple(operation.path for operation in OPERATIONS)
