@@ -11,6 +11,8 @@ from tests.journeys.conftest import Platform, Shop
 from tests.journeys.orders import exchange
 from tests.rows import each_row
 
+from merchant_wallet.web import documentation
+
 SETTINGS = {"security_contact": "mailto:security@pay.example"}
 
 
@@ -56,8 +58,12 @@ def test_the_start_page_leads_to_pages_that_are_there(platform: Platform) -> Non
     assert (status, headers["content-type"]) == (200, "text/html; charset=utf-8")
     assert "default-src 'none'" in headers["content-security-policy"]
     links = re.findall(r'<li><a href="([^"]+)">', body.decode())
-    assert links == ["/console", "/docs", "/docs/api", "/openapi.json", "/healthz"]
-    assert [get(platform, path)[0] for path in links] == [303, 303, 200, 200, 200]
+    is_built = documentation.PACKED.exists()
+    guides = ["/docs/quick-start/", "/docs"] if is_built else []
+    assert links == ["/console", *guides, "/docs/api", "/openapi.json"]
+    assert [get(platform, path)[0] for path in links] == [303, *((200, 303) if is_built else ()), 200, 200]
+    assert ("make site" in body.decode()) is not is_built
+    assert b'<a href="/healthz">' in body
 
 
 @each_row("path", ["/%68ealthz", "/health%7A", "/healthz%00", "/%6Detrics", "/healthz%2F"])

@@ -112,7 +112,10 @@ def test_without_the_built_site_the_interface_is_shown(
     for path in ("/docs", "/docs/"):
         answer = get(None, path)
         assert (answer.status_code, answer.headers["location"]) == (303, "/docs/api")
-    assert get(None, "/docs/operations/").status_code == 404
+    for path in ("/docs/operations/", "/docs/clients/quickstart.py"):
+        answer = get(None, path)
+        assert answer.status_code == 404
+        assert "<code>make site</code> builds them" in answer.text
 
 
 def test_the_packed_site_is_light(built: Path) -> None:

@@ -219,10 +219,12 @@ async def open_web(
         def admit_file(request: Request) -> int:
             return context.rate_limiter.admit_file(context.client(request).source)
 
+        guides = documentation.read_documentation()
         pages = documentation.make_routes(
-            admit_file, lambda request: context.client(request).language, documentation.read_documentation()
+            admit_file, lambda request: context.client(request).language, guides
         )
-        further = [page, static.make_route(admit_file), start.make_route(context, admit_file), *pages]
+        entrance = start.make_route(context, admit_file, has_guides=guides is not None)
+        further = [page, static.make_route(admit_file), entrance, *pages]
         if settings.security_contact is not None:
             further.append(security_txt.make_route(settings.security_contact, public_url, clock))
         rest = build_rest(dependencies, settings.mode, compared_clock, further)

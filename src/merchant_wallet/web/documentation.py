@@ -8,7 +8,7 @@ Rules:
 - A page may load only from this origin, and nothing in it may run that is not a file. Clients that request
   too much have to wait.
 - Without the file `/docs` leads to the description of the interface, `/docs/api`, which is not here: see
-  `reference`.
+  `reference`. Everything else below it is 404, with what builds the site.
 """
 
 import mimetypes
@@ -58,6 +58,14 @@ _MISSING: Final = (
     '<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
     '<title>404</title><main><h1>404</h1><p>There is no such page. <span lang="zh">没有这个页面。</span></p>'
     f'<p><a href="{PATH}/">Documentation</a> · <a lang="zh" href="{PATH}/zh/">文档</a></p></main></html>'
+)
+_NOT_BUILT: Final = (
+    '<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
+    "<title>404</title><main><h1>404</h1><p>The guides and the clients are not built into this service. In "
+    "the folder of its sources, <code>make site</code> builds them; then start it again.</p>"
+    '<p lang="zh">此服务未包含指南和客户端。请在其源代码文件夹中运行 <code>make site</code> 生成，'
+    "然后重新启动服务。</p>"
+    f'<p><a href="{reference.PAGE_PATH}">Interface · <span lang="zh">接口</span></a></p></main></html>\n'
 )
 _LOCAL_HEADER: Final = 30
 _GZIP_HEAD: Final = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x02\xff"
@@ -137,7 +145,13 @@ def make_routes(
         async def lead_on(request: Request) -> Response:
             return RedirectResponse(reference.PAGE_PATH, 303, {"cache-control": "no-cache"})
 
-        return [Route(path, lead_on, methods=["GET"]) for path in (PATH, f"{PATH}/")]
+        async def explain(request: Request) -> Response:
+            return HTMLResponse(_NOT_BUILT, 404, {**_HEADERS, "cache-control": "no-cache"})
+
+        return [
+            *(Route(path, lead_on, methods=["GET"]) for path in (PATH, f"{PATH}/")),
+            Route(f"{PATH}/{{name:path}}", explain, methods=["GET"]),
+        ]
     read = documentation.answer
 
     async def enter(request: Request) -> Response:
