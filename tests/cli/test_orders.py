@@ -42,6 +42,22 @@ def test_an_order_that_waits_is_listed_and_approved(wallet: Wallet) -> None:
     assert again == approved
 
 
+def test_an_empty_list_says_what_its_filter_leaves_out(wallet: Wallet) -> None:
+    merchant_id = open_shop(wallet)
+    order_id = wallet.order(merchant_id, "40")
+    wallet.ask("withdrawals", "cancel", order_id)
+    for listed in (("withdrawals",), ("deposits",), ("callbacks", "--state", "parked")):
+        name, *words = listed
+        said = wallet.run(name, "list", *words)
+        assert (said.stdout, "are listed" in said.stderr) == ("none\n", not words)
+    assert "are listed" not in wallet.run("withdrawals", "list", "--merchant", "Shop").stderr
+    # Nothing is said of fields without a value, and of transfers that were never signed.
+    shown = wallet.run("withdrawals", "show", "Shop", order_id).stdout
+    assert "cancelled" in shown
+    assert not re.findall(r"^\w+  +none$", shown, re.MULTILINE)
+    assert not shown.rstrip().endswith("none")
+
+
 def test_an_order_to_an_address_that_looks_like_a_known_one_says_so(wallet: Wallet) -> None:
     merchant_id, alike = open_shop(wallet), f"0x742d{'0' * 32}f44e"
     assert wallet.ask("merchant", "set", "Shop", "--allow-address", alike)["lookalikes"] == []

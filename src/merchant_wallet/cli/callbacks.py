@@ -98,7 +98,9 @@ def list_some(
         }
 
     document = run(data, act)
-    terminal.print_list(document, "callbacks", LIST_COLUMNS, as_json)
+    is_narrow = merchant is None and state is None
+    hidden = "Only undelivered callbacks are listed. --merchant MERCHANT shows all." if is_narrow else ""
+    terminal.print_list(document, "callbacks", LIST_COLUMNS, as_json, hidden=hidden)
     for pause in document["pausedMerchants"]:
         since = format_moment(pause["sinceMs"])
         terminal.note(f"Merchant {pause['merchantId']} is paused since {since} by {pause['pausedBy']}.")

@@ -84,7 +84,7 @@ def move(
             " the copy. Until then the old server keeps all changes for the copy, on its disk."
         )
         raise typer.Exit(INTERRUPTED) from None
-    terminal.print_answer(document, as_json)
+    terminal.print_answer(document if as_json else terminal.show_duration(document, "closedMs"), as_json)
     if document["done"] == "moved":
         where = document["oldAddress"] or "home's own database"
         terminal.note(

@@ -113,7 +113,9 @@ def list_some(
         return {"deposits": lines, "more": last is not None, "awayCells": session.away}
 
     document = run(data, act)
-    terminal.print_list(document, "deposits", LIST_COLUMNS, as_json)
+    is_narrow = not (merchant or state or address or chain or since or until)
+    hidden = "Only deposits that are not credited are listed. --merchant MERCHANT shows all."
+    terminal.print_list(document, "deposits", LIST_COLUMNS, as_json, hidden=hidden if is_narrow else "")
     if document["more"]:
         terminal.note_more("a larger --limit shows them.")
 

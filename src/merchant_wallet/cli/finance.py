@@ -170,6 +170,8 @@ def close(
 ) -> None:
     """Propose to close a prepared month. Another person accepts it; then a worker signs it.
 
+    Where nobody else could accept, and in a sandbox of one person, it is closed at once.
+
     \b
     Example:
       merchant-wallet finance close 2026-10 --reason "October agrees with the bank"
@@ -197,7 +199,7 @@ def close(
         assert found is not None, "it was there"
         return describe_month(found), proposed
 
-    _print_decided(run(data, act), as_json, "A worker signs it within a minute.")
+    _print_decided(run(data, act), as_json, "It is accepted, and a worker signs it within a minute.")
 
 
 @app.command()
@@ -211,8 +213,9 @@ def restate(
 ) -> None:
     """Propose to restate a closed month that the journal no longer gives, and the closed months after it.
 
-    Another person accepts it. Then a worker makes the figures of their next versions from the books, and each
-    is closed as before. What was signed stays, and is marked as superseded.
+    Another person accepts it, or it is done at once where nobody else could. Then a worker makes the figures
+    of their next versions from the books, and each is closed as before. What was signed stays, and is marked
+    as superseded.
 
     \b
     Example:

@@ -74,7 +74,7 @@ def move(
             " removes the copy."
         )
         raise typer.Exit(INTERRUPTED) from None
-    terminal.print_answer(document, as_json)
+    terminal.print_answer(document if as_json else terminal.show_duration(document, "closedMs"), as_json)
     if document["done"] == "moved":
         terminal.note(
             "The old copy is closed. When you no longer want it:"

@@ -61,7 +61,8 @@ def list_some(
             found = await store.list_all(session.conn, state=wanted, limit=limit)
         return {"screenings": [describe(one) for one in found]}
 
-    terminal.print_list(run(data, act), "screenings", LIST_COLUMNS, as_json)
+    hidden = "Only those that wait for a person are listed. --state all shows all." if state == "held" else ""
+    terminal.print_list(run(data, act), "screenings", LIST_COLUMNS, as_json, hidden=hidden)
 
 
 @app.command()

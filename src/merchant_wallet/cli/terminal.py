@@ -25,7 +25,7 @@ Document = Mapping[str, Any]
 GAP: Final = "  "
 LEAST_SENTENCE: Final = 20
 """A column of sentences is at least as wide, in cells: narrower ones are hard to read."""
-SHORT_TIMES: Final = ("LagMs", "closedMs", "TookMs")
+SHORT_TIMES: Final = ("LagMs", "TookMs")
 """Names of times that are no moments."""
 SHARES: Final = ("transferFeeRate", "withdrawFeeRate")
 """Shares of one, which programs have always had. People see the percentages beside them."""
@@ -76,12 +76,18 @@ def print_list(
     as_json: bool,
     *,
     show: Callable[[Document], Document] = dict,
+    hidden: str = "",
 ) -> None:
-    """Print a document as JSON, or its list `name` as a table. `show` makes a row of an item."""
+    """Print a document as JSON, or its list `name` as a table. `show` makes a row of an item.
+
+    `hidden` is a note beside an empty table: what the filter leaves out, and how it is shown.
+    """
     if as_json:
         print_document(document)
-    else:
-        print_table(table, [show(item) for item in document[name]])
+        return
+    print_table(table, [show(item) for item in document[name]])
+    if hidden and not document[name]:
+        note(hidden)
 
 
 def note_more(how: str) -> None:
@@ -218,6 +224,12 @@ class Progress:
         """Clear the line."""
         if self._renews:
             typer.echo("\r\x1b[2K", nl=False, err=True)
+
+
+def show_duration(document: Document, name: str) -> Document:
+    """The document for people, whose `name` is a short time although others have a moment of this name."""
+    value = document.get(name)
+    return document if value is None else {**document, name: f"{value} ms"}
 
 
 def _is_table(value: object) -> bool:

@@ -133,7 +133,13 @@ def list_some(
         }
 
     document = run(data, act)
-    terminal.print_list(document, "withdrawals", LIST_COLUMNS, as_json)
+    is_narrow = merchant is None and wanted is None and not is_filtered
+    hidden = (
+        "Only open orders are listed. --merchant MERCHANT or --status STATUS shows others."
+        if is_narrow
+        else ""
+    )
+    terminal.print_list(document, "withdrawals", LIST_COLUMNS, as_json, hidden=hidden)
     note_lookalikes([alike for order in document["withdrawals"] for alike in order["lookalikes"]])
     if document["more"]:
         next_before = document["nextBefore"]
@@ -422,10 +428,13 @@ def _print_order(document: dict[str, Any], as_json: bool) -> None:
     shown = {**document, "approvals": f"{approvals['given']} of {approvals['needed']}"}
     # People see feePercent.
     del shown["rate"]
+    # Most fields of an order come later, and many never.
+    shown = {name: value for name, value in shown.items() if value not in (None, [])}
     terminal.print_answer(document if as_json else shown, as_json)
     if not as_json:
         terminal.print_table(STEP_COLUMNS, document["steps"])
-        terminal.print_table(ATTEMPT_COLUMNS, document["attempts"])
+        if document["attempts"]:
+            terminal.print_table(ATTEMPT_COLUMNS, document["attempts"])
     note_lookalikes(document["lookalikes"])
 
 
