@@ -1,6 +1,7 @@
 """The client's commands with the sandbox's control interface: things happen, and callbacks reach a laptop."""
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -148,6 +149,39 @@ def test_a_doubled_callback_comes_twice_if_the_listener_accepts_nothing(
         shown = [json.loads(program.stdout.readline()) for _ in range(2)]
     assert shown[0]["eventId"] == shown[1]["eventId"]
     assert [each["eventId"] for each in received] == [each["eventId"] for each in shown]
+
+
+def test_what_is_refused_gets_no_test_money(keys: Mapping[str, str], platform: Platform) -> None:
+    refused = trigger(keys, "order.paid", "chainType=BEP20", status=1)
+    assert (refused["code"], refused["steps"]) == (40004, [])
+    ordered = ["createMerchantWithdrawOrder", "/sandbox/advance"]
+    assert [step["operation"] for step in trigger(keys, "order.failed")["steps"]] == [
+        "/sandbox/fund",
+        *ordered,
+    ]
+    trigger(keys, "fund", "currency=USDT", "amount=100")
+    assert [step["operation"] for step in trigger(keys, "order.failed")["steps"]] == ordered
+
+
+def test_people_are_told_what_follows_from_a_scenario(keys: Mapping[str, str]) -> None:
+    done = CliRunner().invoke(app, ["trigger", "deposit.held", "--text"], env=dict(keys))
+    [tx_hash] = re.findall(r"^txHash +(\S+)$", done.stdout, re.MULTILINE)
+    assert f"`trigger release txHash={tx_hash}` lets it pass" in done.stdout
+    done = CliRunner().invoke(app, ["trigger", "deposit.credited", "--text"], env=dict(keys))
+    assert re.search(r"^finalTime +\d{13}  \(20\d\d-\d\d-\d\d ", done.stdout, re.MULTILINE)
+    done = CliRunner().invoke(app, ["trigger", "order.failed", "--text"], env=dict(keys))
+    assert re.search(r"^txnStatus +3  \(failed\)$", done.stdout, re.MULTILINE)
+    assert "txnStatus=6` refunds it" in done.stdout
+
+
+def test_an_order_that_no_receiver_accepts_says_that_it_waits(keys: Mapping[str, str]) -> None:
+    with listening(keys, "--text") as program:
+        trigger(keys, "order.paid")
+        assert program.stdout is not None
+        first, second = program.stdout.readline(), program.stdout.readline()
+    assert "has status 2 (paid)" in first
+    assert "✓" not in first
+    assert "not accepted here" in second
 
 
 def test_money_goes_only_to_a_sub_user_that_was_looked_up(keys: Mapping[str, str]) -> None:

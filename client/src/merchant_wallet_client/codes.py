@@ -192,7 +192,8 @@ _ROWS: Final = (
         "the merchant has no such order",
         _NEVER,
         200,
-        "orderId and mcOrderId must name the same order. Use both from the creation's answer.",
+        "The message names the field: an id or hash must be of your own account, as the service answered it. "
+        "queryOrder needs orderId and mcOrderId of the same order.",
     ),
     Code(
         40402,

@@ -51,6 +51,10 @@ FORWARD_TIMEOUT_S: Final = 10.0
 LONGEST_WAIT_S: Final = 30.0
 MAX_LINE_BYTES: Final = 256 * 1024
 UNKNOWN_EVENT: Final = 40401
+NOT_ACCEPTED: Final = (
+    "not accepted here: it comes again unless notifyUrl accepts it, and the order's next event waits for it; "
+    "--forward URL sends it to a receiver that can accept it"
+)
 SENT_HEADERS: Final[tuple[str, ...]] = (
     "content-type",
     "user-agent",
@@ -288,9 +292,11 @@ def _show(listener: Listener, came: Came, told: dict[str, Any]) -> None:
     if not told["verified"]:
         typer.echo(f"{head}  {paint('NOT GENUINE', 'red', bold=True)}  {paint(told['reason'])}")
         return
-    typer.echo(f"{head}  {paint('✓', 'green')} {paint(told['what'])}")
+    typer.echo(f"{head}  {paint('genuine', 'green')}  {paint(told['what'])}")
     if "forwarded" in told:
         _show_forwarded(listener, told)
+    else:
+        typer.echo(f"          {paint(NOT_ACCEPTED, 'yellow')}")
 
 
 def _show_forwarded(listener: Listener, told: dict[str, Any]) -> None:

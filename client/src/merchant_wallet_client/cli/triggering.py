@@ -4,6 +4,7 @@ import difflib
 import json
 import secrets
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Annotated, Any, Final
 
 import typer
@@ -23,7 +24,8 @@ from merchant_wallet_client.cli.terminal import (
     print_refusal,
     wants_json,
 )
-from merchant_wallet_client.errors import RefusedError
+from merchant_wallet_client.errors import BalanceInsufficientError, RefusedError
+from merchant_wallet_client.results import TxnStatus
 from merchant_wallet_client.wire import Answer
 
 Fields = dict[str, str]
@@ -64,7 +66,7 @@ def _create_order(call: Call, fields: Fields, recipients: dict[str, str]) -> Any
     chain = fields.get("chainType", "TRC20")
     amount = fields.get("amount", "25")
     name = f"cli-{secrets.token_hex(6)}"
-    call("/sandbox/fund", {"currency": "USDT", "amount": amount, "mcOrderId": name})
+    money = {"currency": "USDT", "amount": amount, "mcOrderId": name}
     order = {
         "amount": amount,
         "chainType": chain,
@@ -74,7 +76,12 @@ def _create_order(call: Call, fields: Fields, recipients: dict[str, str]) -> Any
         "notifyUrl": NOWHERE,
         **fields,
     }
-    return call("createMerchantWithdrawOrder", order)
+    # An order that is refused for anything else gets no test money.
+    try:
+        return call("createMerchantWithdrawOrder", order)
+    except BalanceInsufficientError:
+        call("/sandbox/fund", money)
+        return call("createMerchantWithdrawOrder", order)
 
 
 def _make_deposit(call: Call, fields: Fields, finality: str) -> Any:
@@ -119,6 +126,18 @@ SCENARIOS: Final[dict[str, tuple[str, Callable[[Call, Fields], Any]]]] = {
 }
 """Each with the callbacks that follow from it. Fields that are typed replace the scenario's own."""
 
+_DEPOSIT_CALLBACK: Final = "its callback goes to the account's deposit-notify-url, if the account has one"
+NEXT: Final = {
+    "order.failed": "it failed; `trigger advance orderId={orderId} txnStatus=6` refunds it",
+    "order.expired": "nobody approves it: status 5 follows soon",
+    "order.frozen": "it is frozen; `trigger advance orderId={orderId} txnStatus=2` resumes and pays it",
+    "deposit.credited": f"it is credited soon; {_DEPOSIT_CALLBACK}",
+    "deposit.pending": "it waits; `trigger confirm txHash={txHash}` makes it final",
+    "deposit.reorganised": "its block left the chain; `trigger confirm txHash={txHash}` brings it back",
+    "deposit.held": "screening holds it; `trigger release txHash={txHash}` lets it pass",
+}
+"""What follows from a scenario, for people. The others are done."""
+
 
 @ending_well
 def trigger(
@@ -145,12 +164,14 @@ def trigger(
         raise Failure(f"{chosen.name} has a live key. Only a sandbox can be told what happens.")
     as_document = wants_json(as_json)
     steps: list[str] = []
+    facts: dict[str, Any] = {}
     with chosen.open() as wallet:
 
         def call(operation: str, own: Fields) -> Any:
             answer = wallet.call(operation, own)
             # The answer as it came: its numbers are not printed again.
             steps.append(f'{{"operation": {json.dumps(operation)}, "answer": {answer.body}}}')
+            facts.update(answer.data)
             if not as_document:
                 _show_step(operation, answer)
             return answer.data
@@ -165,6 +186,8 @@ def trigger(
             raise typer.Exit(REFUSED) from refusal
     if as_document:
         _print_document({"ok": True, "event": event}, steps)
+    elif event in NEXT:
+        typer.echo(f"{paint(event, bold=True)}: {paint(NEXT[event].format_map(facts))}")
 
 
 def check_event(typed: str) -> None:
@@ -178,7 +201,18 @@ def check_event(typed: str) -> None:
 
 def _show_step(operation: str, answer: Answer) -> None:
     typer.echo(paint(operation, bold=True))
-    print_fields({name: value for name, value in answer.data.items() if name != "sign"}, "green")
+    print_fields(
+        {name: _show_value(name, value) for name, value in answer.data.items() if name != "sign"}, "green"
+    )
+
+
+def _show_value(name: str, value: object) -> object:
+    """A value for people: a moment with its date, a status with its word."""
+    if name.endswith("Time") and isinstance(value, int):
+        return f"{value}  ({datetime.fromtimestamp(value / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC)"
+    if name == "txnStatus" and value in list(TxnStatus):
+        return f"{value}  ({TxnStatus(str(value)).name.lower()})"
+    return value
 
 
 def _print_document(document: dict[str, Any], steps: list[str]) -> None:
