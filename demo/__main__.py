@@ -20,6 +20,10 @@ from demo.story import ALICE, SHOP, ShopStory, check_book, open_account
 from demo.transcript import Transcript
 
 SECOND_PERSON: Final = "second"
+GUIDES_MISSING: Final = (
+    "             (the guides and the files of the clients are not built: until `make site` has built them",
+    "             and the demo is started again, what is below /docs/clients/ answers 404)",
+)
 
 
 def main(arguments: Sequence[str] | None = None, program: Path | None = None) -> int:
@@ -47,7 +51,7 @@ def _tell(folder: Path, program: Path | None, *, on_devnet: bool, leave: bool) -
 
 
 def _perform(transcript: Transcript, deployment: Deployment, devnet: Devnet | None, *, leave: bool) -> int:
-    port = 0 if leave else choose_port()
+    port = 0 if leave else choose_port(transcript.note)
     base_url, account = (
         _run_sandbox_story(transcript, deployment, port)
         if devnet is None
@@ -65,8 +69,11 @@ def _run_sandbox_story(transcript: Transcript, deployment: Deployment, port: int
     """The story in the sandbox."""
     transcript.chapter("merchant-wallet · the demo", "a sandbox: no real money moves")
     base_url = _start(transcript, deployment, port)
-    account = open_account(transcript, deployment)
-    with account.open_client(base_url) as client, CallbackReceiver() as receiver:
+    # It stays until the demo ends, and accepts the callbacks of deposits that the reader makes.
+    receiver = CallbackReceiver()
+    receiver.start()
+    account = open_account(transcript, deployment, receiver)
+    with account.open_client(base_url) as client:
         ShopStory(transcript, client, deployment, account, receiver).run()
     return base_url, account
 
@@ -107,6 +114,7 @@ def _show_pages(transcript: Transcript, deployment: Deployment, base_url: str, a
     """What to open in a browser: the start page, the console, and Alice's wallet by a fresh link."""
     with account.open_client(base_url) as client:
         alice = client.get_merchant_customer(ext_user_id=ALICE)
+    reference = _find_reference(base_url)
     transcript.say("In a browser:")
     transcript.lines(
         [
@@ -114,9 +122,13 @@ def _show_pages(transcript: Transcript, deployment: Deployment, base_url: str, a
             f"console      {deployment.sign_in['console']}",
             f"             as {deployment.sign_in['operator']}, password {deployment.sign_in['password']}",
             *_make_second_person(deployment),
+            "             (the first sign-in sets up an authenticator, shows recovery codes and asks for",
+            "             a new password; without an app, this prints the code of the key on that page:",
+            f"             {_show_path(Path(sys.executable))} -m demo.authenticator KEY)",
             f"a wallet     {alice.url}",
             "             (the link opens Alice's wallet for 15 minutes)",
-            f"reference    {_find_reference(base_url)}",
+            f"reference    {reference}",
+            *(GUIDES_MISSING if reference.endswith("/docs/api") else ()),
         ]
     )
     transcript.blank_line()
@@ -142,7 +154,7 @@ def _make_second_person(deployment: Deployment) -> list[str]:
 
 
 def _show_commands(transcript: Transcript, deployment: Deployment, base_url: str, account: Account) -> None:
-    program = shlex.quote(os.path.relpath(deployment.program))
+    program = _show_path(deployment.program)
     transcript.say("In another terminal, in this folder, as the shop:")
     transcript.lines(
         [
@@ -153,6 +165,7 @@ def _show_commands(transcript: Transcript, deployment: Deployment, base_url: str
             f"{program} call getMerchantBalance",
             f"{program} call getMerchantCustomer extUserId={ALICE}",
             f"{program} call --help",
+            *(_list_test_commands(program) if deployment.is_sandbox else ()),
         ]
     )
     transcript.blank_line()
@@ -162,11 +175,27 @@ def _show_commands(transcript: Transcript, deployment: Deployment, base_url: str
             f"export WALLET_DATA={shlex.quote(str(deployment.data))}",
             *(f"export {name}={shlex.quote(value)}" for name, value in deployment.settings.items()),
             f"{program} book statement {shlex.quote(SHOP)} --format csv",
-            f"{program} withdrawals list",
+            f"{program} withdrawals list --merchant {shlex.quote(SHOP)}",
             f"{program} doctor",
             f"{program} --help",
         ]
     )
+
+
+def _list_test_commands(program: str) -> list[str]:
+    """The sandbox's test mode."""
+    return [
+        "# The test mode plays what seldom happens, as the console's page Sandbox of a merchant does:",
+        f"{program} trigger order.paid amount=12.50",
+        f"{program} trigger deposit.held extUserId={ALICE}",
+        "# In a third terminal, with the same four exports, this shows each callback as it comes:",
+        f"# {program} listen --forward http://127.0.0.1:3000/paid",
+    ]
+
+
+def _show_path(path: Path) -> str:
+    """A path as it is typed in this folder."""
+    return shlex.quote(os.path.relpath(path))
 
 
 if __name__ == "__main__":

@@ -35,8 +35,12 @@ class CallbackReceiver:
         self.url = f"http://127.0.0.1:{self._server.server_address[1]}/paid"
         self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
 
-    def __enter__(self) -> Self:
+    def start(self) -> None:
+        """Accept callbacks until the context is left, or the process ends."""
         self._thread.start()
+
+    def __enter__(self) -> Self:
+        self.start()
         return self
 
     def __exit__(

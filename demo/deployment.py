@@ -48,13 +48,14 @@ def find_installed_program() -> Path:
     return program
 
 
-def choose_port() -> int:
-    """The usual port if it is free, else 0: the service then takes any free port."""
+def choose_port(progress: Callable[[str], None]) -> int:
+    """The usual port if it is free, else 0: the service then takes any free port, and `progress` is told."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind(("127.0.0.1", FAVOURITE_PORT))
         except OSError:
+            progress(f"another program has port {FAVOURITE_PORT}: the service takes a free one")
             return 0
     return FAVOURITE_PORT
 
@@ -74,6 +75,7 @@ class Deployment:
         self.two_people = SETTINGS_FOR_TWO if os.environ.get(TWO_PEOPLE) == "true" else {}
         self.sign_in: dict[str, str] = {}
         self.url = ""
+        self.is_sandbox = True
         self._up: subprocess.Popen[str] | None = None
         self._listener: threading.Thread | None = None
         self._heard: queue.Queue[str | None] = queue.Queue()
@@ -84,6 +86,7 @@ class Deployment:
 
     def start(self, port: int, progress: Callable[[str], None], *options: str) -> str:
         """Start everything and return the base URL. `progress` gets messages meanwhile. Raises Failure."""
+        self.is_sandbox = "--no-sandbox" not in options
         self._up = subprocess.Popen(
             [self.program, "up", "--port", str(port), *options],
             env={**self._environment(), **self.two_people},

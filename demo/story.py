@@ -30,7 +30,7 @@ ORDER_ID_CONFLICT: Final = 40900
 BALANCE_INSUFFICIENT: Final = 42200
 
 
-def open_account(transcript: Transcript, deployment: Deployment) -> Account:
+def open_account(transcript: Transcript, deployment: Deployment, receiver: CallbackReceiver) -> Account:
     """The operator's part: the shop, its fees, the rates, its opening funds. Raises Failure."""
 
     def run(*arguments: str) -> str:
@@ -54,6 +54,8 @@ def open_account(transcript: Transcript, deployment: Deployment) -> Account:
         "1",
         "--approval-limit",
         "300",
+        "--deposit-notify-url",
+        receiver.url,
     )
     run("rates", "set", "USDT:KFB", "7.10", "--reason", "the first rate")
     run("rates", "set", "KFB:USDT", "0.14", "--reason", "the first rate")

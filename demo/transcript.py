@@ -17,6 +17,9 @@ from merchant_wallet_client import Answer, SignedRequest
 WIDEST_COLUMNS = 100
 LABEL_COLUMNS = 10
 INDENT = 2
+CONTINUES = " \\"
+"""How a line of a command ends that the next one continues."""
+_word = re.compile(r"(?:'[^']*'|[^\s'])+\s*")
 _between_fields = re.compile(r'(?<=,) ?(?=["{])')
 
 
@@ -51,7 +54,7 @@ class Transcript:
     def command(self, spelled: str, said: str) -> None:
         """A command and its output."""
         self._console.print()
-        self.say(f"$ {spelled}", "cyan")
+        self.say(self._fold_command(f"$ {spelled}"), "cyan")
         rows = (self._fold(said) if said.startswith("{") else said).splitlines()
         # A command's tables are laid out already, so they are not wrapped again.
         self.lines(row.rstrip() for row in rows if row.strip())
@@ -107,4 +110,15 @@ class Transcript:
             if lines[-1] and len(lines[-1]) + len(part) > room:
                 lines.append(" ")
             lines[-1] += part
+        return "\n".join(lines)
+
+    def _fold_command(self, spelled: str) -> str:
+        """A command on lines that fit, which a shell reads as one: broken between words, never in quotes."""
+        room = self._console.width - INDENT - len(CONTINUES)
+        lines = [""]
+        for word in _word.findall(spelled):
+            if lines[-1] and len(lines[-1]) + len(word) > room:
+                lines[-1] = lines[-1].rstrip() + CONTINUES
+                lines.append("  ")
+            lines[-1] += word
         return "\n".join(lines)

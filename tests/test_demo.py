@@ -3,6 +3,7 @@
 import ast
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -14,9 +15,11 @@ from typing import IO
 
 import httpx
 import pytest
+from demo.authenticator import make_code
 from demo.callback_receiver import CallbackReceiver
 from demo.chain_node import read_digits
 from demo.deployment import Failure
+from demo.transcript import Transcript
 
 ROOT = Path(__file__).parents[1]
 DEMO = ROOT / "demo"
@@ -193,7 +196,9 @@ def check_story(said: str) -> None:
 def open_pages(said: str) -> None:
     """The console accepts the operator's password, and the link leads to Alice's wallet."""
     console, name, password, wallet = re.findall(
-        r"^  console      (\S+)\n +as (\S+), password (\S+)\n  a wallet     (\S+)$", said, re.MULTILINE
+        r"^  console      (\S+)\n +as (\S+), password (\S+)\n(?: {13}.+\n)+  a wallet     (\S+)$",
+        said,
+        re.MULTILINE,
     )[0]
     with httpx.Client(follow_redirects=True, trust_env=False, timeout=ANSWER_TIMEOUT_S) as browser:
         page = browser.get(console)
@@ -202,6 +207,11 @@ def open_pages(said: str) -> None:
         form = {"csrf": csrf, "name": name, "password": password}
         page = browser.post(page.url.copy_with(query=None), data=form)
         assert (page.status_code, page.url.path) == (200, "/console/sign-in/enrol"), page.text
+        (key,) = re.findall(r"data-secret>(\w+)<", page.text)
+        (csrf,) = re.findall(r'name="csrf" content="([^"]+)"', page.text)
+        code = make_code(key, int(time.time()))
+        page = browser.post(page.url.copy_with(query=None), data={"csrf": csrf, "code": code})
+        assert "Keep your recovery codes" in page.text
     with httpx.Client(follow_redirects=True, trust_env=False, timeout=ANSWER_TIMEOUT_S) as browser:
         for name in ("start page", "reference"):
             (address,) = re.findall(rf"^  {name} +(\S+)$", said, re.MULTILINE)
@@ -228,6 +238,7 @@ def run_lines(said: str) -> None:
         timeout=END_TIMEOUT_S,
     )
     assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert '"ok": true, "event": "order.paid"' in ran.stdout
     assert re.search(r"usdtBalance +350\b", ran.stdout) or '"usdtBalance":350' in ran.stdout, ran.stdout
 
 
@@ -289,6 +300,19 @@ def test_what_a_killed_demo_leaves_behind_is_ended_by_its_folder(folder: Path) -
     finally:
         stranger.kill()
         stranger.wait()
+
+
+def test_a_command_that_is_wrapped_can_be_pasted(capsys: pytest.CaptureFixture[str]) -> None:
+    spelled = "merchant-wallet merchant set 'Lantern Tea' " + " ".join(f"--option-{n} {n}" for n in range(20))
+    Transcript().command(spelled, "")
+    said = capsys.readouterr().out
+    assert said.count(" \\\n") >= 2
+    assert shlex.split(said.replace("\\\n", "")) == ["$", *shlex.split(spelled)]
+
+
+def test_the_code_of_a_key_is_that_of_rfc_6238() -> None:
+    # Appendix B: the secret "12345678901234567890" at 59 s has 94287082, of which six digits are used here.
+    assert make_code("GEZDGNBV GY3TQOJQ GEZDGNBV GY3TQOJQ", 59) == "287082"
 
 
 def test_the_demo_imports_nothing_of_the_service() -> None:
