@@ -117,7 +117,7 @@ def _show_callback(payload: Payload) -> str:
     fields = json.loads(payload.body)
     texts = {name: str(value) for name, value in fields.items() if value is not None and name != "sign"}
     # The client adds these. The version would make the page older with each release.
-    first = ["User-Agent: merchant-wallet/VERSION (+PAGE)", "Accept: */*"]
+    first = ["User-Agent: merchant-wallet/VERSION (+PAGE)", "Accept: */*", "Accept-Encoding: identity"]
     lines = [f"{name.decode()}: {value.decode()}" for name, value in payload.headers]
     headers = "\n".join([*first, *lines])
     return "\n\n".join(
