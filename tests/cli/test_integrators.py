@@ -28,6 +28,12 @@ def test_both_programs_say_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
         assert (ours.exit_code, ours.output) == (theirs.exit_code, theirs.output)
 
 
+def test_examples_name_the_program_that_is_asked() -> None:
+    for program, name in ((app, "merchant-wallet"), (clients_app, "merchant-wallet-client")):
+        said = CliRunner().invoke(program, ["call", "--help"]).output
+        assert f"  {name} call getMerchantBalance\n" in said
+
+
 def test_without_the_client_each_command_says_how_to_get_it() -> None:
     for words in (["explain", "42200"], ["call", "getMerchantBalance", "--profile", "shop", "--json"]):
         done = subprocess.run(

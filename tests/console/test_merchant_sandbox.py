@@ -81,7 +81,9 @@ DEPOSIT = {"chainType": "TRC20", "amount": "10", "extUserId": "alice"}
 def test_a_held_deposit_is_played_and_released(mei: ConsoleUser, new_shop: Shop, endpoint: Endpoint) -> None:
     assert "screening holds it" in play(mei, new_shop, "held-deposit", **DEPOSIT)
     tx_hash = wait_for_hidden(mei, new_shop, "txHash")
-    assert "Held by screening" in read_text(mei.page(url_of(new_shop)))
+    page = mei.page(url_of(new_shop))
+    assert "Held by screening" in read_text(page)
+    assert f'data-copy="{tx_hash}"' in page, "two of the same amount are told apart"
     assert told(endpoint) == []
     assert "it is credited now" in play(mei, new_shop, "release-deposit", txHash=tx_hash)
     wait_until(lambda: bool(told(endpoint)), "the callback")
@@ -94,6 +96,13 @@ def test_a_held_deposit_is_played_and_released(mei: ConsoleUser, new_shop: Shop,
         (who, "sandbox.deposit"),
     ]
     require_sound(new_shop)
+
+
+def test_a_merchant_without_a_url_for_deposits_is_warned(mei: ConsoleUser, new_shop: Shop) -> None:
+    warning = "its deposits have no callbacks"
+    assert warning not in mei.page(url_of(new_shop))
+    new_shop.change(deposit_notify_url="none")
+    assert warning in mei.page(url_of(new_shop))
 
 
 def test_a_deposit_whose_block_disappears_is_played(

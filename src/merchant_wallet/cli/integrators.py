@@ -43,4 +43,4 @@ except ModuleNotFoundError as error:
         raise
     add_stubs(app)
 else:
-    add_commands(app)
+    add_commands(app, "merchant-wallet")

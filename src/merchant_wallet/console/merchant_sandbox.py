@@ -56,6 +56,7 @@ class HeldDeposit(msgspec.Struct, frozen=True):
     tx_hash: str
     log_index: int
     amount_units: int
+    at_ms: int
 
 
 async def show_sandbox(request: ConsoleRequest, conn: Connection) -> Response:
@@ -108,7 +109,7 @@ async def _show(request: ConsoleRequest, conn: Connection, form_state: FormState
         chains=[(chain, chain) for chain in request.context.chains],
         waiting=await waiting.list_waiting(conn, merchant_id),
         held=[
-            HeldDeposit(one.chain, one.tx_hash, one.log_index, one.amount_units)
+            HeldDeposit(one.chain, one.tx_hash, one.log_index, one.amount_units, one.begun_ms)
             for one in held
             if one.tx_hash is not None and one.log_index is not None
         ],

@@ -1,10 +1,13 @@
 """All commands. `merchant-wallet` of the service has the same ones if this package is installed beside it."""
 
-from typing import Annotated
+import inspect
+from typing import Annotated, Final
 
 import typer
 
 from merchant_wallet_client.cli import calling, checking, explaining, listening, triggering
+
+NAME: Final = "merchant-wallet-client"
 
 
 def _print_version(wanted: bool) -> None:
@@ -42,8 +45,8 @@ def start(
     """The options of the program itself."""
 
 
-def add_commands(program: typer.Typer) -> None:
-    """Add all commands to a program. The service's own program adds them too."""
+def add_commands(program: typer.Typer, name: str = NAME) -> None:
+    """Add all commands to a program of this name. The service's own program adds them too."""
     for command in (
         calling.call,
         listening.listen,
@@ -52,7 +55,8 @@ def add_commands(program: typer.Typer) -> None:
         checking.verify,
         explaining.explain,
     ):
-        program.command()(command)
+        examples = inspect.cleandoc(command.__doc__ or "")
+        program.command(help=examples.replace(f"{NAME} ", f"{name} "))(command)
 
 
 add_commands(app)

@@ -208,8 +208,8 @@ def _show_step(operation: str, answer: Answer) -> None:
 
 def _show_value(name: str, value: object) -> object:
     """A value for people: a moment with its date, a status with its word."""
-    if name.endswith("Time") and isinstance(value, int):
-        return f"{value}  ({datetime.fromtimestamp(value / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC)"
+    if name.endswith("Time") and str(value).isdecimal():
+        return f"{value}  ({datetime.fromtimestamp(int(str(value)) / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC)"
     if name == "txnStatus" and value in list(TxnStatus):
         return f"{value}  ({TxnStatus(str(value)).name.lower()})"
     return value
