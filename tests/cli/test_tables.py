@@ -15,7 +15,7 @@ from tests.cli.conftest import Wallet
 
 from merchant_wallet import cli
 from merchant_wallet.cli.program import app, load_all_commands
-from merchant_wallet.cli.terminal import Table, lay_out, show_value
+from merchant_wallet.cli.terminal import Table, lay_out, show_duration, show_value
 
 WIDTHS = (60, 80, 100, 200)
 NO_TABLES = {"archive list"}
@@ -159,3 +159,14 @@ def test_a_list_knows_the_width_of_its_terminal(
         width == 80
     )
     assert str(merchant_id) in screen.getvalue()
+
+
+def test_when_a_month_was_closed_is_a_moment_and_how_long_a_book_was_closed_a_duration() -> None:
+    assert (
+        show_value("closedMs", MOMENT_MS) == show_value("preparedMs", MOMENT_MS) == "2025-11-29 10:40:00.123Z"
+    )
+    assert show_duration({"done": "moved", "closedMs": 950}, "closedMs") == {
+        "done": "moved",
+        "closedMs": "950 ms",
+    }
+    assert show_duration({"done": "undone"}, "closedMs") == {"done": "undone"}

@@ -91,7 +91,11 @@ def test_too_large_a_body_in_chunks_is_refused_with_413(same_shop: Shop) -> None
     ],
 )
 def test_an_unknown_path_is_refused_with_404(path: str, same_shop: Shop) -> None:
-    assert same_shop.client.send(path, b"{}").code == 404
+    answer = same_shop.client.send(path, b"{}")
+    assert answer.code == 404
+    assert ("did you mean /merchant/" in answer.text) is any(
+        word in path.lower() for word in ("balance", "withdraw")
+    )
 
 
 @each_row("operation", OPERATIONS)

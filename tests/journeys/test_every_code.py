@@ -38,7 +38,7 @@ def succeed(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> Answer:
 
 @gives(404)
 def call_an_unknown_path(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> Answer:
-    return shop.client.call("getMerchantBalances")
+    return shop.client.call("payInvoice")
 
 
 @gives(405)
