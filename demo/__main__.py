@@ -189,7 +189,7 @@ def _list_test_commands(program: str) -> list[str]:
         f"{program} trigger order.paid amount=12.50",
         f"{program} trigger deposit.held extUserId={ALICE}",
         "# In a third terminal, with the same four exports, this shows each callback as it comes:",
-        f"# {program} listen --forward http://127.0.0.1:3000/paid",
+        f"# {program} listen",
     ]
 
 
