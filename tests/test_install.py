@@ -45,9 +45,24 @@ def test_production_has_the_runtime_packages_and_no_tools(installed: Path) -> No
         re.sub(r"[-_.]+", "-", path.name.split("-")[0]).lower()
         for path in installed.glob("lib/python3*/site-packages/*.dist-info")
     }
-    assert found == {name for name, _, _ in LOCKED} - ELSEWHERE | {"merchant-wallet"}
+    assert found == {name for name, _, _ in LOCKED} - ELSEWHERE | {
+        "merchant-wallet",
+        "merchant-wallet-client",
+    }
     assert not list(installed.glob("**/node_modules"))
     assert not (installed / "bin" / "pip").exists()
+
+
+def test_the_installed_program_has_the_commands_of_the_client(installed: Path, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [installed / "bin" / "merchant-wallet", "explain", "42200"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        check=True,
+    )
+    assert done.stdout.startswith("42200")
 
 
 def test_the_installed_program_runs_without_the_clone(installed: Path, tmp_path: Path) -> None:

@@ -14,7 +14,8 @@ from merchant_wallet.cli.failures import CANNOT_RUN, Failure
 CLIENT: Final = "merchant_wallet_client"
 MISSING: Final = (
     "This command belongs to the Python client, which is not installed here. Install the release's wheel "
-    "beside this program: pip install ./merchant_wallet_client-*.whl"
+    "beside this program: pip install ./merchant_wallet_client-*.whl. "
+    "From a clone `make install` installs both"
 )
 
 
