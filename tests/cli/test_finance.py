@@ -282,6 +282,12 @@ def test_invoices_and_statements_are_written_as_pdf(wallet: Wallet, named: dict[
         wallet.ask("finance", *arguments, "--output", path)
         text = "\n".join([page.extract_text() for page in pypdf.PdfReader(path).pages])
         assert said in text
+    again = ("finance", "invoice", "2025-000001", "--output", wallet.folder / "invoice.pdf")
+    before = (wallet.folder / "invoice.pdf").read_bytes()
+    assert "exists, nothing was written: --force" in wallet.refuse(*again, status=2)
+    assert (wallet.folder / "invoice.pdf").read_bytes() == before
+    wallet.run(*again, "--force")
+    assert (wallet.folder / "invoice.pdf").read_bytes() != before
     assert "There is no invoice" in wallet.run("finance", "invoice", "2025-000009", status=1).output
 
 
@@ -291,6 +297,7 @@ def test_what_is_typed_wrongly_says_what_to_type(wallet: Wallet, named: dict[str
         (("prepare", "2025-10-05"), "is no month"),
         (("prepare", "2099-01"), "has not ended"),
         (("close", "2025-10"), "finance prepare 2025-10"),
+        (("close", "2099-01"), "has not ended"),
         (("verify", "2025-10"), "is not closed"),
         (("export", "audit", "--from", "2025-10-09", "--to", "2025-10-01"), "must not be after"),
         (("export", "audit", "--from", "x", "--to", "2025-10-01"), "are days such as"),

@@ -143,13 +143,13 @@ def test_an_id_that_no_book_gave_out_is_unknown(wallet: Wallet) -> None:
     order_id = wallet.order(open_shop(wallet), "40")
     assert f"There is no order {order_id + 1000}" in wallet.refuse("withdrawals", "show", order_id + 1000)
     assert "There is no order 7" in wallet.refuse("withdrawals", "show", 7)
-    assert "No merchant has an order" in wallet.refuse("withdrawals", "cancel", MAX_ID)
+    assert "There is no order" in wallet.refuse("withdrawals", "cancel", MAX_ID)
 
 
 @pytest.mark.parametrize("names", [("Shop",), ("0",), (str(MAX_ID + 1),), ("a", "b", "7"), ("7", "Shop")])
 def test_an_order_that_is_not_named_is_a_mistake_in_typing(wallet: Wallet, names: tuple[str, ...]) -> None:
-    assert "MERCHANT ORDER_ID" in wallet.refuse("withdrawals", "approve", *names, status=2)
-    assert wallet.run("withdrawals", "show", *names, status=2 if len(names) > 2 else 1).stdout == ""
+    for command in ("approve", "show"):
+        wallet.refuse("withdrawals", command, *names, status=2 if len(names) > 2 else 1)
 
 
 def test_a_refund_that_was_kept_back_is_given(wallet: Wallet) -> None:
@@ -186,15 +186,15 @@ def test_a_frozen_order_is_thawed_once(wallet: Wallet) -> None:
     assert judge_payouts(wallet)
     assert wallet.ask("withdrawals", "cancel", order_id)["txnStatus"] == "4"
     assert wallet.refuse_document("withdrawals", "resume", "Shop", order_id)["code"] is None
-    assert "has no order" in wallet.refuse("withdrawals", "resume", "Shop", order_id + 1)
+    assert "is no order" in wallet.refuse("withdrawals", "resume", "Shop", order_id + 1)
 
 
 def test_another_merchants_order_is_unknown(wallet: Wallet) -> None:
     order_id = wallet.order(open_shop(wallet), "40")
     wallet.open_merchant("Other")
     assert f"There is no order {order_id}" in wallet.refuse("withdrawals", "show", "Other", order_id)
-    assert "Refused (40401)" in wallet.refuse("withdrawals", "approve", "Other", order_id)
-    assert "Refused (40401)" in wallet.refuse("withdrawals", "cancel", "Other", order_id)
+    assert wallet.refuse_document("withdrawals", "approve", "Other", order_id)["code"] == 40401
+    assert wallet.refuse_document("withdrawals", "cancel", "Other", order_id)["code"] == 40401
 
 
 def test_a_merchants_orders_are_listed_newest_first_page_by_page(wallet: Wallet) -> None:
@@ -231,12 +231,13 @@ def test_fees_are_listed_and_taken_out_with_a_reason(wallet: Wallet) -> None:
 
     november = ("fees", "withdraw", "Shop", "KFB", "4", "--reason", "November", "--ref", "2025-11")
     some = wallet.ask(*november)
-    assert (some["amount"], some["ref"], some["repeated"]) == ("4", "2025-11", False)
+    assert (some["amount"], some["held"], some["ref"], some["repeated"]) == ("4", "6", "2025-11", False)
     assert wallet.ask(*november) == {**some, "repeated": True}
     assert "nothing was moved this time" in wallet.run(*november).stderr
     assert "Refused (40900)" in wallet.refuse("fees", "withdraw", "Shop", "KFB", "--ref", "2025-11")
-    rest = wallet.ask("fees", "withdraw", "Shop", "KFB")
-    assert rest["amount"] == "6"
+    rest = wallet.run("fees", "withdraw", "Shop", "KFB")
+    assert re.search(r"^amount +6$", rest.stdout, re.M)
+    assert rest.stderr == 'No --reason was given: the journal has "platform fees withdrawn".\n'
     held = [line for line in wallet.ask("fees", "list")["fees"] if line["currency"] == "KFB"]
     assert [(line["held"], line["withdrawn"], line["earned"]) for line in held] == [("0", "10", "10")]
     assert "nothing to move" in wallet.refuse("fees", "withdraw", "Shop", "KFB", "--reason", "x")

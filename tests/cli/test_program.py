@@ -319,11 +319,6 @@ def test_with_json_a_refusal_is_one_document_too(wallet: Wallet) -> None:
     assert (unknown["ok"], unknown["code"]) == (False, None)
 
 
-def test_with_json_what_could_not_be_asked_prints_no_document(wallet: Wallet) -> None:
-    wallet.variables["WALLET_DATABASE_URL"] = "postgresql://wallet@127.0.0.1:1/wallet"
-    assert "can't be reached" in wallet.refuse("merchant", "list", "--json", status=2)
-
-
 def test_a_reason_that_reads_json_asks_for_no_document(wallet: Wallet) -> None:
     wallet.open_merchant()
     assert "Refused (42200)" in wallet.refuse("book", "debit", "Shop", "USDT", "1", "--reason", "--json")
@@ -347,6 +342,11 @@ def test_the_folder_alone_leads_to_a_service_that_was_told_its_database(
     assert len(wallet.ask("merchant", "list", "--data", wallet.folder)["merchants"]) == 1
     assert read_running(wallet.folder).checkpoint_dir == checkpoints
     remove_runtime_file(wallet.folder)
+    typo = tmp_path / "nope"
+    said = wallet.refuse("merchant", "list", "--data", typo, status=2)
+    assert said.startswith(f"There is no wallet in the folder {typo}.")
+    assert said.endswith("would make a new, empty one there.")
+    assert wallet.ask("merchant", "list", "--data", typo, status=2)["msg"] == said
     assert "No wallet is running" in wallet.refuse("merchant", "list", "--data", wallet.folder, status=2)
 
 
@@ -373,6 +373,22 @@ def test_where_nothing_runs_the_command_says_how_to_start_it(tmp_path: Path) -> 
     assert f"merchant-wallet up --data '{folder}'" in errors
     assert "Traceback" not in errors
     assert not folder.exists()
+
+
+def test_with_json_what_could_not_be_asked_is_answered_with_a_document(wallet: Wallet) -> None:
+    for arguments, said in (
+        (("withdrawals", "show", "1", "--bogus"), "No such option: --bogus"),
+        (("withdrawals", "approve"), "Missing argument"),
+        (("book", "credit", "Shop", "EUR", "1", "--reason", "x"), "EUR"),
+        (("nothing",), "No such command"),
+        (("withdrawals", "list", "--status", "lost"), "--status is one of"),
+    ):
+        document = wallet.ask(*arguments, status=2)
+        assert (document["ok"], document["code"]) == (False, None)
+        assert said in document["msg"], arguments
+        assert wallet.run(*arguments, status=2).stdout == "", arguments
+    wallet.variables["WALLET_DATABASE_URL"] = "postgresql://wallet@127.0.0.1:1/wallet"
+    assert "can't be reached" in wallet.ask("merchant", "list", status=2)["msg"]
 
 
 def test_a_setting_that_does_not_exist_is_named(wallet: Wallet) -> None:

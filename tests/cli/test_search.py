@@ -3,7 +3,9 @@
 from tests.cli.conftest import ADDRESS, Wallet
 
 from merchant_wallet.book.commands import Approve, Settle, TakeUp
+from merchant_wallet.cli.inbox import COMMANDS
 from merchant_wallet.cli.options import STATUS_WORDS
+from merchant_wallet.web.inbox_sources import BY_KIND
 from merchant_wallet.web.kinds import ORDER_STATUSES
 
 HASH = "0x" + "5f" * 32
@@ -50,6 +52,40 @@ def test_an_order_is_shown_by_every_id_and_is_found_like_in_the_console(wallet: 
     assert f"order {order} of merchant {shop}" in both
     assert f"order {twin} of merchant {other}" in both
     assert wallet.ask("withdrawals", "show", other, "70001")["orderId"] == twin
+
+
+def test_an_order_is_decided_by_every_id_that_shows_it(wallet: Wallet) -> None:
+    shop = wallet.open_merchant("Shop")
+    wallet.credit("Shop", "USDT", "1000")
+    wallet.orders = 70_000
+    order, other = wallet.order(shop, "100"), wallet.order(shop, "30")
+    done = wallet.run("withdrawals", "approve", "70001")
+    assert f"70001 is order {order} of merchant {shop}.\n" in done.stderr
+    assert wallet.ask("withdrawals", "show", order)["approvedBy"].startswith("cli:")
+    why = ("--reason", "entered twice")
+    assert wallet.ask("withdrawals", "cancel", "Shop", "70002", *why)["orderId"] == other
+    log = [one for one in wallet.ask("audit", "list")["entries"] if one["action"] == "withdrawal.cancel.asked"]
+    assert [one["after"]["reason"] for one in log] == ["entered twice"]
+
+
+def test_printed_commands_are_for_the_same_data_folder(wallet: Wallet) -> None:
+    shop = wallet.open_merchant("Shop")
+    wallet.credit("Shop", "USDT", "1000")
+    order, data = wallet.order(shop, "40"), ("--data", wallet.folder)
+    typed = f"--data '{wallet.folder}'"
+    found = wallet.ask("find", order, *data)["found"]
+    assert f"merchant-wallet withdrawals show {order} {typed}" in [one["command"] for one in found]
+    (item,) = [one for one in wallet.ask("inbox", *data)["items"] if one["kind"] == "approval"]
+    assert (item["amount"], item["currency"]) == ("40", "USDT")
+    assert item["command"] == f"merchant-wallet withdrawals approve {order} {typed}"
+    assert "40 USDT" in wallet.run("inbox").stdout
+
+
+def test_the_inbox_names_commands_of_kinds_and_values_that_exist(wallet: Wallet) -> None:
+    assert set(COMMANDS) <= set(BY_KIND)
+    for command in COMMANDS.values():
+        words = [word for word in command.split() if word[0] not in "{-"]
+        assert "--help" in wallet.run(*words, "--help").stdout
 
 
 def test_orders_are_listed_by_every_status_as_word_and_number_and_by_the_consoles_filters(

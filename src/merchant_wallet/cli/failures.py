@@ -8,6 +8,7 @@ from typing import Final
 
 REFUSED: Final = 1
 CANNOT_RUN: Final = 2
+PERMISSION_HINT: Final = " Use the user that runs `up`, or name a folder of your own with --data."
 
 
 class Failure(Exception):
@@ -32,7 +33,8 @@ def explain(error: Exception) -> Failure | None:
         return None
     if isinstance(error, OSError):
         place = f"{error.filename}: " if error.filename else ""
-        return Failure(f"{place}{error.strerror or str(error) or 'no answer in time'}.", CANNOT_RUN)
+        hint = PERMISSION_HINT if isinstance(error, PermissionError) else ""
+        return Failure(f"{place}{error.strerror or str(error) or 'no answer in time'}.{hint}", CANNOT_RUN)
     if isinstance(error, UnicodeEncodeError):
         return Failure("An argument is not valid UTF-8 text.", CANNOT_RUN)
     return _explain_database(error) or _explain_setup(error) or _explain_refusal(error)

@@ -10,7 +10,6 @@ from merchant_wallet.cli.options import (
     DataOption,
     JsonOption,
     MerchantArgument,
-    ReasonOption,
     RefOption,
     check_ref,
     note_repeat,
@@ -72,18 +71,27 @@ def withdraw(
     amount: Annotated[
         str | None, typer.Argument(metavar="[AMOUNT]", help="Default: all that is held.", show_default=False)
     ] = None,
-    reason: ReasonOption = DEFAULT_REASON,
+    reason: Annotated[
+        str | None,
+        typer.Option(
+            "--reason",
+            metavar="TEXT",
+            help=f'Why. The journal keeps it for ever. Default: "{DEFAULT_REASON}".',
+            show_default=False,
+        ),
+    ] = None,
     ref: RefOption = None,
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Take earned fees out of a merchant's book, with a reason.
 
-    With --ref the entry is made only once, as with `book credit`.
+    `held` is what the book still holds of this currency afterwards. With --ref the entry is made only
+    once, as with `book credit`.
 
     \b
     Examples:
-      merchant-wallet fees withdraw Shop KFB
+      merchant-wallet fees withdraw Shop KFB --reason "November"
       merchant-wallet fees withdraw Shop USDT 12.5 --reason "to treasury" --ref 2025-11
     """
     amount_units = None if amount is None else read_amount(amount)
@@ -95,7 +103,7 @@ def withdraw(
         from merchant_wallet.book.outcomes import Adjusted
 
         merchant_id = (await session.find(merchant)).merchant_id
-        command = WithdrawFees(currency, amount_units, reason, find_actor(), name)
+        command = WithdrawFees(currency, amount_units, reason or DEFAULT_REASON, find_actor(), name)
         adjusted = await session.ask(merchant_id, command)
         assert isinstance(adjusted, Adjusted)
         return {
@@ -103,6 +111,7 @@ def withdraw(
             "entryId": adjusted.entry_id,
             "currency": currency,
             "amount": format_units(adjusted.amount_units),
+            "held": format_units(adjusted.balance_units),
             "ref": name,
             "repeated": adjusted.repeated,
         }
@@ -110,3 +119,5 @@ def withdraw(
     document = run(data, act)
     terminal.print_answer(document, as_json)
     note_repeat(document)
+    if reason is None and not document["repeated"]:
+        terminal.note(f'No --reason was given: the journal has "{DEFAULT_REASON}".')

@@ -19,9 +19,16 @@ from merchant_wallet.cli.finance_output import (
     print_superseded,
     print_written,
     read_zone,
-    write_file,
+    write_pdf,
 )
-from merchant_wallet.cli.options import DataOption, JsonOption, LimitOption, MerchantArgument, MerchantOption
+from merchant_wallet.cli.options import (
+    DataOption,
+    ForceOption,
+    JsonOption,
+    LimitOption,
+    MerchantArgument,
+    MerchantOption,
+)
 from merchant_wallet.cli.session import Session, find_actor, run
 
 if TYPE_CHECKING:
@@ -180,11 +187,16 @@ def close(
 
     async def act(session: Session) -> "tuple[dict[str, Any], ProposedChange | None]":
         from merchant_wallet.approvals.changes import ChangeRefused
+        from merchant_wallet.base.clock import now_ms
         from merchant_wallet.cli.second_person import describe_lone_change, propose
         from merchant_wallet.reporting.finance import closing, months
 
         found = await months.read_month(session.conn, period.name)
         if found is None:
+            try:
+                months.check_ended(period, now_ms())
+            except months.NotReady as cause:
+                raise Failure(str(cause)) from None
             raise Failure(f"{period.name} was not prepared: `merchant-wallet finance prepare {period.name}`.")
         subject = closing.format_subject(found.month)
         facts = closing.describe_open(found), closing.describe_closed(found)
@@ -312,6 +324,7 @@ def statement(
     merchant: MerchantArgument,
     period: PeriodArgument,
     output: OutputOption = None,
+    force: ForceOption = False,
     language: LanguageOption = "en",
     data: DataOption = None,
     as_json: JsonOption = False,
@@ -329,7 +342,7 @@ def statement(
 
         return await make_statement_pdf(session, merchant, asked, language)
 
-    write_file(output, run(data, act), as_json)
+    write_pdf(output, lambda: run(data, act), as_json, force=force)
 
 
 @app.command("invoices")
@@ -375,6 +388,7 @@ def list_all_invoices(
 def invoice(
     number: Annotated[str, typer.Argument(metavar="NUMBER", help="An invoice's number, as 2026-000017.")],
     output: OutputOption = None,
+    force: ForceOption = False,
     language: LanguageOption = "en",
     data: DataOption = None,
     as_json: JsonOption = False,
@@ -400,7 +414,7 @@ def invoice(
         document = make_invoice(found, read_language(language), found.issued_ms)
         return build_pdf(dress(document, session.settings))
 
-    write_file(output, run(data, act), as_json)
+    write_pdf(output, lambda: run(data, act), as_json, force=force)
 
 
 @app.command()
@@ -412,6 +426,7 @@ def export(
     zone: Annotated[str, typer.Option("--zone", metavar="ZONE", help="UTC, or as Asia/Shanghai.")] = "UTC",
     language: LanguageOption = "en",
     output: OutputOption = None,
+    force: ForceOption = False,
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -427,8 +442,8 @@ def export(
     async def act(session: Session) -> None:
         from merchant_wallet.cli.finance_reach import export_rows
 
-        await export_rows(session, what, merchant, span, language, output)
+        await export_rows(session, what, merchant, span, language, output, force=force)
 
-    check_output(output, as_json)
+    check_output(output, as_json, force=force)
     run(data, act)
     print_written(output, as_json)

@@ -1,8 +1,9 @@
 """What `finance` prints and writes: documents of reports and months, and files."""
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple
 from zoneinfo import ZoneInfo
 
 import typer
@@ -59,22 +60,42 @@ def read_language(text: str) -> "Language":
     return found
 
 
-def check_output(output: Path | None, as_json: bool) -> None:
-    """With --json a document goes to standard output, so the file needs --output. Raises Failure."""
+def check_output(output: Path | None, as_json: bool, *, force: bool, is_binary: bool = False) -> None:
+    """Check where a file goes, before it is made.
+
+    With --json a document goes to standard output, so the file needs --output. A terminal can't show a binary
+    file. An existing file is replaced only with --force. Raises Failure.
+    """
     if as_json and output is None:
         raise Failure("With --json, name the file with --output.", CANNOT_RUN)
+    if is_binary and output is None and sys.stdout.isatty():
+        raise Failure(
+            "A PDF can't be shown in a terminal: name a file with --output, or redirect it.", CANNOT_RUN
+        )
+    if output is not None and not force and output.is_file():
+        raise Failure(
+            f"{output} exists, nothing was written: --force replaces it, or name another file.", CANNOT_RUN
+        )
 
 
-def write_file(output: Path | None, content: bytes, as_json: bool) -> None:
-    """Write a file, or to standard output. Raises Failure."""
-    check_output(output, as_json)
+def open_output(output: Path, *, force: bool) -> BinaryIO:
+    """Open a file to write. Raises Failure."""
+    try:
+        # A device or a named pipe exists and is not replaced.
+        return output.open("wb" if force or not output.is_file() else "xb")
+    except OSError as error:
+        raise Failure(f"{output} can't be written: {error.strerror}.", CANNOT_RUN) from None
+
+
+def write_pdf(output: Path | None, make: Callable[[], bytes], as_json: bool, *, force: bool) -> None:
+    """Make a PDF and write it to a file, or to standard output. Raises Failure."""
+    check_output(output, as_json, force=force, is_binary=True)
+    content = make()
     if output is None:
         typer.get_binary_stream("stdout").write(content)
         return
-    try:
-        output.write_bytes(content)
-    except OSError as error:
-        raise Failure(f"{output} can't be written: {error.strerror}.", CANNOT_RUN) from None
+    with open_output(output, force=force) as stream:
+        stream.write(content)
     print_written(output, as_json)
 
 

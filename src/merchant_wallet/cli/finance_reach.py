@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import typer
 
 from merchant_wallet.cli.failures import CANNOT_RUN, Failure
-from merchant_wallet.cli.finance_output import Span, read_language
+from merchant_wallet.cli.finance_output import Span, open_output, read_language
 from merchant_wallet.cli.session import Session
 from merchant_wallet.cli.terminal import Progress
 
@@ -42,7 +42,14 @@ async def make_statement_pdf(session: Session, merchant: str, period: "Period", 
 
 
 async def export_rows(
-    session: Session, what: str, merchant: str | None, span: Span, language: str, output: Path | None
+    session: Session,
+    what: str,
+    merchant: str | None,
+    span: Span,
+    language: str,
+    output: Path | None,
+    *,
+    force: bool,
 ) -> None:
     """Write a file for accountants row by row. Raises Failure."""
     from functools import partial
@@ -56,10 +63,7 @@ async def export_rows(
     merchant_id = None if merchant is None else (await session.find(merchant)).merchant_id
     stream: BinaryIO = typer.get_binary_stream("stdout")
     if output is not None:
-        try:
-            stream = output.open("wb")
-        except OSError as error:
-            raise Failure(f"{output} can't be written: {error.strerror}.", CANNOT_RUN) from None
+        stream = open_output(output, force=force)
     try:
         stream.write(accounting_files.render_head(what, reader).encode())
         await _write_books(session, what, merchant_id, span, reader, stream)

@@ -7,7 +7,8 @@ import typer
 
 from merchant_wallet.cli import terminal
 from merchant_wallet.cli.failures import CANNOT_RUN, Failure
-from merchant_wallet.cli.options import DataOption, JsonOption
+from merchant_wallet.cli.finance_output import check_output, open_output, read_language
+from merchant_wallet.cli.options import DataOption, ForceOption, JsonOption
 from merchant_wallet.cli.session import Session, run
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ def solvency(
             "--output", "-o", metavar="FILE", help="Write the days as CSV to this file.", show_default=False
         ),
     ] = None,
+    force: ForceOption = False,
     language: Annotated[str, typer.Option("--lang", metavar="LANG", help="Of the file: en or zh-CN.")] = "en",
     data: DataOption = None,
     as_json: JsonOption = False,
@@ -52,6 +54,9 @@ def solvency(
       merchant-wallet finance solvency 2026-10 --output solvency.csv
     """
 
+    # The document of --json is beside the file here, so that needs no check.
+    check_output(output, as_json=False, force=force)
+
     async def act(session: Session) -> dict[str, Any]:
         from merchant_wallet.reporting.finance.solvency import list_solvency, read_solvency
 
@@ -64,7 +69,7 @@ def solvency(
                 raise Failure(
                     f"Cells that are away: {', '.join(cells.away)}. Nothing was written.", CANNOT_RUN
                 )
-            _write(output, days, language)
+            _write(output, days, language, force=force)
         return {
             "now": [_describe(one) for one in now],
             "days": [_describe_day(one) for one in days],
@@ -98,18 +103,15 @@ def _read_period(text: str | None) -> "Period":
         raise Failure(f"{error}.", CANNOT_RUN) from None
 
 
-def _write(output: Path, days: "list[SolvencyDay]", language: str) -> None:
+def _write(output: Path, days: "list[SolvencyDay]", language: str, *, force: bool) -> None:
     from functools import partial
 
-    from merchant_wallet.cli.finance_output import read_language
     from merchant_wallet.web.finance_tables import render_solvency
     from merchant_wallet.web.languages import translate
 
     text = render_solvency(days, partial(translate, read_language(language)))
-    try:
-        output.write_text(text, encoding="utf-8", newline="")
-    except OSError as error:
-        raise Failure(f"{output} can't be written: {error.strerror}.", CANNOT_RUN) from None
+    with open_output(output, force=force) as stream:
+        stream.write(text.encode())
     terminal.note(f"Written: {output}")
 
 

@@ -95,6 +95,7 @@ SinceOption = Annotated[
 UntilOption = Annotated[
     str | None, typer.Option("--to", metavar="DAY", help="Up to this day and including it, in UTC.")
 ]
+ForceOption = Annotated[bool, typer.Option("--force", help="Replace the file if it exists.")]
 ReasonOption = Annotated[
     str, typer.Option("--reason", metavar="TEXT", help="Why. The journal keeps it for ever.")
 ]

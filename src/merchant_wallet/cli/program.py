@@ -5,14 +5,16 @@ ours and keeps its traceback, but without the values of variables, which may be 
 refusal is the one document on standard output.
 """
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 from typer.core import TyperGroup
 
 from merchant_wallet.cli.command_table import ROWS, LazyCommand
-from merchant_wallet.cli.failures import REFUSED, explain
+from merchant_wallet.cli.failures import explain
 from merchant_wallet.cli.terminal import note, print_document
+
+TYPED_JSON: Final = f"{__name__}.typed_json"
 
 
 class Program(TyperGroup):
@@ -23,6 +25,11 @@ class Program(TyperGroup):
         super().__init__(**attributes)
         self.commands = {row.name: LazyCommand(row) for row in ROWS}
 
+    def parse_args(self, ctx: Any, args: list[str]) -> Any:
+        """Read the program's own options, and whether `--json` follows: a usage error may come before it."""
+        ctx.meta[TYPED_JSON] = "--json" in args
+        return super().parse_args(ctx, args)
+
     def invoke(self, ctx: Any) -> Any:
         """Run the command. An expected error ends it with a sentence and a status."""
         try:
@@ -31,16 +38,23 @@ class Program(TyperGroup):
             # The end of a command, also of its help. To explain an error takes imports.
             raise
         except Exception as error:
+            from merchant_wallet.cli.options import wants_json
+
             explain_minus(error)
             failure = explain(error)
             if failure is None:
+                if is_usage_error(error) and (wants_json(ctx) or ctx.meta[TYPED_JSON]):
+                    print_document({"ok": False, "code": None, "msg": error.format_message()})
                 raise
             note(failure.text)
-            from merchant_wallet.cli.options import wants_json
-
-            if failure.status == REFUSED and wants_json(ctx):
+            if wants_json(ctx):
                 print_document({"ok": False, "code": failure.code, "msg": failure.text})
             raise typer.Exit(failure.status) from error
+
+
+def is_usage_error(error: Any) -> bool:
+    """Whether the library refuses what was typed. Its class is not public; its message is."""
+    return hasattr(error, "format_message")
 
 
 def explain_minus(error: Exception) -> None:

@@ -60,7 +60,7 @@ def find(
     async def act(session: Session) -> dict[str, Any]:
         merchant_id = None if merchant is None else (await session.find(merchant)).merchant_id
         hits = await look_up(session, text, merchant_id)
-        return {"found": [describe(hit) for hit in hits], "awayCells": session.away}
+        return {"found": [describe(session, hit) for hit in hits], "awayCells": session.away}
 
     terminal.print_list(run(data, act), "found", COLUMNS, as_json)
 
@@ -80,6 +80,7 @@ async def look_up(session: Session, text: str, merchant_id: int | None = None) -
 
 async def resolve(session: Session, text: str, kind: str, merchant_id: int | None = None) -> "Hit":
     """The one thing of a kind that a text names, which a note says. Raises Failure."""
+    from merchant_wallet.book.outcomes import ORDER_UNKNOWN
     from merchant_wallet.reporting import search
 
     async with session.reach() as cells:
@@ -96,13 +97,16 @@ async def resolve(session: Session, text: str, kind: str, merchant_id: int | Non
     if not found:
         found = await look_up(session, text, merchant_id)
         fitting = [hit for hit in found if hit.kind == kind]
-    raise Failure(_explain(text, kind, fitting or found))
+    is_unknown = kind == search.ORDER and not fitting
+    raise Failure(
+        _explain(session, text, kind, fitting or found), code=ORDER_UNKNOWN.code if is_unknown else None
+    )
 
 
-def _explain(text: str, kind: str, hits: "Sequence[Hit]") -> str:
+def _explain(session: Session, text: str, kind: str, hits: "Sequence[Hit]") -> str:
     if not hits:
         return f"There is no {kind} {text}, and nothing else has that id, number, hash, address or name."
-    named = "; ".join(f"{name(hit)}: `merchant-wallet {command_of(hit)}`" for hit in hits[:MAX_NAMED])
+    named = "; ".join(f"{name(hit)}: `{session.name_command(command_of(hit))}`" for hit in hits[:MAX_NAMED])
     more = f"; and {len(hits) - MAX_NAMED} more" if len(hits) > MAX_NAMED else ""
     means = "could mean" if hits[0].kind == kind else f"is no {kind}. It could mean"
     return f"{text} {means} {named}{more}."
@@ -126,12 +130,12 @@ def command_of(hit: "Hit") -> str:
     )
 
 
-def describe(hit: "Hit") -> dict[str, Any]:
+def describe(session: Session, hit: "Hit") -> dict[str, Any]:
     """A thing for output."""
     return {
         "kind": hit.kind,
         "label": hit.label,
         "merchantId": hit.merchant_id,
         "key": hit.key,
-        "command": f"merchant-wallet {command_of(hit)}",
+        "command": session.name_command(command_of(hit)),
     }

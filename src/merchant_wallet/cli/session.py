@@ -77,6 +77,13 @@ def find_database(settings: Settings, side: Literal["owner", "web", "worker"] = 
     url = settings.database_url or postgres.locate(settings.data, roles[side])
     if url is None:
         folder = shlex.quote(str(settings.data))
+        if not (postgres.has_cluster(settings.data) or has_master_key(settings)):
+            raise Failure(
+                f"There is no wallet in the folder {folder}. Name the folder of your wallet with --data or "
+                "WALLET_DATA, or set WALLET_DATABASE_URL. "
+                f"`merchant-wallet up --data {folder}` would make a new, empty one there.",
+                CANNOT_RUN,
+            )
         raise Failure(
             f"No wallet is running in the folder {folder}. "
             f"Start it with `merchant-wallet up --data {folder}`, or set WALLET_DATABASE_URL.",
@@ -117,12 +124,21 @@ class Reached(NamedTuple):
 class Session:
     """A command's connection to home, and its settings."""
 
-    def __init__(self, settings: Settings, url: str, conn: "AsyncConnection") -> None:
+    def __init__(
+        self, settings: Settings, url: str, conn: "AsyncConnection", typed_data: Path | None = None
+    ) -> None:
         self.settings = settings
+        self._typed_data = typed_data
         self.url = url
         self.conn = conn
         self.away: list[str] = []
         """The names of the cells that did not answer, for the answer of a command that asked all."""
+
+    def name_command(self, words: str) -> str:
+        """A command that a person can type next, for the same data folder as this one's."""
+        if self._typed_data is None:
+            return f"merchant-wallet {words}"
+        return f"merchant-wallet {words} --data {shlex.quote(str(self._typed_data))}"
 
     async def open_base(self) -> "Base":
         """Open settings, database and keys. Raises ConfigError, and Failure without a master key."""
@@ -281,10 +297,17 @@ class Session:
         async with self.conn.transaction():
             await self.author().held(self.conn)
 
-    async def ask(self, merchant_id: int, command: "Command", check: "Hold | None" = None) -> "Outcome":
+    async def ask(
+        self,
+        merchant_id: int,
+        command: "Command",
+        check: "Hold | None" = None,
+        facts: Mapping[str, Any] | None = None,
+    ) -> "Outcome":
         """Have a book carry a command out, and give the outcome once it is committed and recorded.
 
         `check` looks at what else is needed, in the transaction that waits for the book. It raises Refused.
+        The audit log keeps `facts` beside the command.
         Raises Refused if the book refuses, RightLost, Unavailable, CommandFailed.
         """
         from functools import partial
@@ -295,7 +318,7 @@ class Session:
 
         base = await self.open_base()
         await self._open_nonce_days(merchant_id, now_ms())
-        submit, author = partial(self._submit, base), self.author()
+        submit, author = partial(self._submit, base), self.author(facts)
         return await ask_book(author, self.conn, submit, merchant_id, command, check=check or hold_nothing)
 
     async def _open_nonce_days(self, merchant_id: int, now_ms: int) -> None:
@@ -325,10 +348,12 @@ def run(data: Path | None, act: Callable[[Session], Awaitable[T]]) -> T:
     import asyncio
 
     settings = read_running(data)
-    return asyncio.run(_run(settings, find_database(settings), act))
+    return asyncio.run(_run(settings, find_database(settings), act, data))
 
 
-async def _run(settings: Settings, url: str, act: Callable[[Session], Awaitable[T]]) -> T:
+async def _run(
+    settings: Settings, url: str, act: Callable[[Session], Awaitable[T]], typed_data: Path | None
+) -> T:
     from merchant_wallet.base import db
     from merchant_wallet.merchants.mode import require_mode
 
@@ -336,4 +361,4 @@ async def _run(settings: Settings, url: str, act: Callable[[Session], Awaitable[
         # Every command passes here. In the sandbox one person is enough for what needs two, so the mode must
         # be right.
         await require_mode(settings, conn)
-        return await act(Session(settings, url, conn))
+        return await act(Session(settings, url, conn, typed_data))

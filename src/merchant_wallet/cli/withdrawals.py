@@ -1,7 +1,7 @@
 """`withdrawals`: list orders, show an order with its steps, and decide about one."""
 
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -29,7 +29,7 @@ from merchant_wallet.cli.session import Session, find_actor, run
 from merchant_wallet.cli.wallets import read_payout
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from psycopg import AsyncConnection
 
@@ -59,8 +59,8 @@ STEP_COLUMNS = terminal.Table("stepNo", "fromStatus", "toStatus", "atMs", "cause
 OrderArgument = Annotated[
     list[str],
     typer.Argument(
-        metavar="[MERCHANT] ORDER_ID",
-        help="The platform's orderId; it names its merchant by itself.",
+        metavar="[MERCHANT] ID",
+        help="orderId, mcOrderId, the hash of its transfer, or the eventId of its callback.",
         show_default=False,
     ),
 ]
@@ -196,14 +196,7 @@ async def _list_of(
 
 @app.command()
 def show(
-    names: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="[MERCHANT] ID",
-            help="orderId, mcOrderId, the hash of its transfer, or the eventId of its callback.",
-            show_default=False,
-        ),
-    ],
+    names: OrderArgument,
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -231,19 +224,18 @@ def approve(names: OrderArgument, data: DataOption = None, as_json: JsonOption =
     \b
     Examples:
       merchant-wallet withdrawals approve 8589934595
-      merchant-wallet withdrawals approve Shop 8589934595
+      merchant-wallet withdrawals approve Shop 10001
     """
-    named = _read_names(names)
 
     async def act(session: Session) -> dict[str, Any]:
-        return await _approve(session, named)
+        return await _approve(session, names)
 
     document = run(data, act)
     _print_order(document, as_json)
     approvals = document["approvals"]
     if approvals["given"] < approvals["needed"]:
         terminal.note(
-            f"Order {named.order_id} has {approvals['given']} of {approvals['needed']} approvals: "
+            f"Order {document['orderId']} has {approvals['given']} of {approvals['needed']} approvals: "
             "another person must approve it too, before its deadline."
         )
 
@@ -255,6 +247,10 @@ def cancel(
         bool,
         typer.Option("--even-frozen", help="Cancel it although it is frozen: you have looked at the chain."),
     ] = False,
+    reason: Annotated[
+        str | None,
+        typer.Option("--reason", metavar="TEXT", help="Why, for the audit log.", show_default=False),
+    ] = None,
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -264,13 +260,13 @@ def cancel(
 
     \b
     Example:
-      merchant-wallet withdrawals cancel 8589934595
+      merchant-wallet withdrawals cancel 8589934595 --reason "the customer asked"
     """
     from merchant_wallet.book.commands import Cancel
 
-    named = _read_names(names)
-    command = Cancel(named.order_id, find_actor(), even_frozen=even_frozen)
-    _print_order(_move(named, command, data), as_json)
+    make_command = partial(Cancel, actor=find_actor(), even_frozen=even_frozen)
+    facts = None if reason is None else {"reason": reason}
+    _print_order(_move(names, make_command, data, facts), as_json)
 
 
 @app.command()
@@ -283,8 +279,7 @@ def refund(names: OrderArgument, data: DataOption = None, as_json: JsonOption = 
     """
     from merchant_wallet.book.commands import Refund
 
-    named = _read_names(names)
-    _print_order(_move(named, Refund(named.order_id), data), as_json)
+    _print_order(_move(names, Refund, data), as_json)
 
 
 @app.command()
@@ -295,53 +290,24 @@ def resume(names: OrderArgument, data: DataOption = None, as_json: JsonOption = 
     Example:
       merchant-wallet withdrawals resume 8589934595
     """
-    named = _read_names(names)
 
     async def act(session: Session) -> dict[str, Any]:
         from merchant_wallet.book import frozen_orders
         from merchant_wallet.withdrawals import acts
 
-        merchant_id = await _find_book(session, named)
-        await _read(session, merchant_id, named.order_id)
-        if not await acts.thaw_order(session.conn, session.author(), merchant_id, named.order_id):
-            raise Failure(f"Order {named.order_id} was not frozen, nothing was changed.")
+        merchant_id, order_id = await _locate(session, names)
+        if not await acts.thaw_order(session.conn, session.author(), merchant_id, order_id):
+            raise Failure(f"Order {order_id} was not frozen, nothing was changed.")
         async with session.cell(merchant_id) as cell:
-            await frozen_orders.thaw(cell, merchant_id, named.order_id)
-        return await _read(session, merchant_id, named.order_id)
+            await frozen_orders.thaw(cell, merchant_id, order_id)
+        return await _read(session, merchant_id, order_id)
 
-    _print_order(run(data, act), as_json)
-    terminal.note(f"Order {named.order_id} is resumed. The workers continue the payout.")
+    document = run(data, act)
+    _print_order(document, as_json)
+    terminal.note(f"Order {document['orderId']} is resumed. The workers continue the payout.")
 
 
 keep_former_name(app, "thaw", "resume", resume)
-
-
-class Named(NamedTuple):
-    """An order as it was typed: with its merchant, or by an id that names its book."""
-
-    merchant: str | None
-    order_id: int
-
-
-def _read_names(names: list[str]) -> Named:
-    *merchants, typed = names
-    if len(merchants) > 1 or not 1 <= (parse_digits(typed) or 0) <= MAX_ID:
-        raise Failure(
-            f"Name the order as ORDER_ID or as MERCHANT ORDER_ID; an orderId is a number from 1 to {MAX_ID}.",
-            CANNOT_RUN,
-        )
-    return Named(merchants[0] if merchants else None, int(typed))
-
-
-async def _find_book(session: Session, named: Named) -> int:
-    from merchant_wallet.reporting import books
-
-    if named.merchant is not None:
-        return (await session.find(named.merchant)).merchant_id
-    merchant_id = await books.find_book(session.conn, named.order_id)
-    if merchant_id is None:
-        raise Failure(f"No merchant has an order {named.order_id}.")
-    return merchant_id
 
 
 async def _locate(session: Session, names: list[str]) -> tuple[int, int]:
@@ -364,7 +330,7 @@ async def _locate(session: Session, names: list[str]) -> tuple[int, int]:
     return hit.merchant_id, int(hit.key)
 
 
-async def _approve(session: Session, named: Named) -> dict[str, Any]:
+async def _approve(session: Session, names: list[str]) -> dict[str, Any]:
     from merchant_wallet.base.clock import now_ms
     from merchant_wallet.base.codes import Refused
     from merchant_wallet.book.commands import Approve
@@ -372,28 +338,34 @@ async def _approve(session: Session, named: Named) -> dict[str, Any]:
     from merchant_wallet.operators import order_approvals
     from merchant_wallet.reporting import books
 
-    merchant_id, actor = await _find_book(session, named), find_actor()
+    merchant_id, order_id = await _locate(session, names)
+    actor = find_actor()
     async with session.cell(merchant_id) as cell:
-        found = await books.show_withdrawal(cell, merchant_id, named.order_id)
+        found = await books.show_withdrawal(cell, merchant_id, order_id)
 
     if found is None:
         raise Refused(ORDER_UNKNOWN)
     limit_units = session.settings.approval_day_limit
     count = order_approvals.make_count(actor, found.order, at_ms=now_ms(), limit_units=limit_units)
     eligible_ms = await order_approvals.read_eligible_ms(session.conn, actor, merchant_id)
-    command = Approve(named.order_id, actor, eligible_ms)
-    await session.ask(merchant_id, command, count)
-    return await _read(session, merchant_id, named.order_id)
+    await session.ask(merchant_id, Approve(order_id, actor, eligible_ms), count)
+    return await _read(session, merchant_id, order_id)
 
 
-def _move(named: Named, command: "Command", data: DataOption) -> dict[str, Any]:
-    return run(data, lambda session: _ask(session, named, command))
+def _move(
+    names: list[str],
+    make_command: "Callable[[int], Command]",
+    data: DataOption,
+    facts: "Mapping[str, Any] | None" = None,
+) -> dict[str, Any]:
+    """Locate an order, and have its book carry out the command that is made for its orderId."""
 
+    async def act(session: Session) -> dict[str, Any]:
+        merchant_id, order_id = await _locate(session, names)
+        await session.ask(merchant_id, make_command(order_id), facts=facts)
+        return await _read(session, merchant_id, order_id)
 
-async def _ask(session: Session, named: Named, command: "Command") -> dict[str, Any]:
-    merchant_id = await _find_book(session, named)
-    await session.ask(merchant_id, command)
-    return await _read(session, merchant_id, named.order_id)
+    return run(data, act)
 
 
 async def _read(session: Session, merchant_id: int, order_id: int) -> dict[str, Any]:

@@ -217,13 +217,18 @@ async def hold_books(home: Connection, actor: str) -> AsyncIterator[None]:
         raise NotReady(str(other)) from None
 
 
+def check_ended(month: Period, now_ms: int) -> None:
+    """Raises NotReady for a month that has not ended, or only just."""
+    if now_ms < month.until_ms + READY_AFTER_MS:
+        raise NotReady(f"{month.name} has not ended, or only just: try again some minutes after its end.")
+
+
 async def prepare(databases: Databases, month: Period, now_ms: int, *, actor: str = WORKER) -> MonthReport:
     """Make the figures of a month that has ended, and keep them. An accepted month stays, if not restated.
 
     Raises NotReady, `psycopg.Error`.
     """
-    if now_ms < month.until_ms + READY_AFTER_MS:
-        raise NotReady(f"{month.name} has not ended, or only just: try again some minutes after its end.")
+    check_ended(month, now_ms)
     home = databases.home
     async with hold_books(home, actor):
         known = await read_month(home, month.name)
