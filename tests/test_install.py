@@ -62,7 +62,7 @@ def test_the_installed_program_has_the_commands_of_the_client(installed: Path, t
         timeout=TIMEOUT_S,
         check=True,
     )
-    assert done.stdout.startswith("42200")
+    assert json.loads(done.stdout)["code"] == 42200
 
 
 def test_the_installed_program_runs_without_the_clone(installed: Path, tmp_path: Path) -> None:

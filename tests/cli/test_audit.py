@@ -143,7 +143,7 @@ def test_the_log_is_read_by_merchant_actor_and_action_in_pages(wallet: Wallet) -
     rest = wallet.ask("audit", "list", "--limit", "2", "--before", page["nextBefore"])
     assert ([entry["auditNo"] for entry in rest["entries"]], rest["nextBefore"]) == ([1], None)
     said = wallet.run("audit", "list", "--limit", "1")
-    assert "suspended a merchant: Store. Status: Active → Suspended" in said.stdout
+    assert "suspended a merchant: Store (1002). Status: Active → Suspended" in said.stdout
     assert "There are more: --before 3" in said.stderr
 
 

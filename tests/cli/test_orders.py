@@ -123,7 +123,17 @@ def test_an_order_that_is_finished_is_neither_approved_nor_cancelled(wallet: Wal
     order_id = wallet.order(merchant_id, "40")
     wallet.run("withdrawals", "cancel", "Shop", order_id)
     for command in ("approve", "cancel"):
-        assert "Refused (42202)" in wallet.refuse("withdrawals", command, "Shop", order_id)
+        said = wallet.refuse("withdrawals", command, "Shop", order_id)
+        assert said.startswith("Refused (42202): orderId: an order that is cancelled can't be ")
+    shown = wallet.run("withdrawals", "show", order_id).stdout
+    assert re.search(r"^1 +pending +cancelled ", shown, re.M)
+    assert "none" not in shown.partition("\n\n")[0]
+    assert "attemptNo" not in shown
+    listed = wallet.run("withdrawals", "list", "--status", "cancelled").stdout.splitlines()
+    assert listed[0].split() == [
+        *("merchantId", "orderId", "mcOrderId", "amount", "currency", "fee"),
+        *("chainType", "address", "status", "approvals", "createdMs"),
+    ]
 
 
 def test_an_order_id_names_its_book_by_itself(wallet: Wallet) -> None:

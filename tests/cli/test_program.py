@@ -244,7 +244,7 @@ def test_a_number_with_a_minus_sign_is_explained(arguments: tuple[str, ...]) -> 
     result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 2
     said = " ".join(result.stderr.replace("│", " ").split())
-    assert "begins with a minus sign, so it was read as an option. An amount is above 0." in said
+    assert "begins with a minus sign, so it was read as an option. An amount or a rate is above 0." in said
     assert "such as `book debit`" in said
 
 
@@ -382,13 +382,17 @@ def test_with_json_what_could_not_be_asked_is_answered_with_a_document(wallet: W
         (("book", "credit", "Shop", "EUR", "1", "--reason", "x"), "EUR"),
         (("nothing",), "No such command"),
         (("withdrawals", "list", "--status", "lost"), "--status is one of"),
+        (("merchant", "set", "Shop", "--payout-limit", "5"), "`merchant payout-rules` changes it"),
+        (("merchant", "set", "Shop", "tax-id=7"), "An option is typed as --tax-id 7"),
     ):
         document = wallet.ask(*arguments, status=2)
         assert (document["ok"], document["code"]) == (False, None)
         assert said in document["msg"], arguments
         assert wallet.run(*arguments, status=2).stdout == "", arguments
     wallet.variables["WALLET_DATABASE_URL"] = "postgresql://wallet@127.0.0.1:1/wallet"
-    assert "can't be reached" in wallet.ask("merchant", "list", status=2)["msg"]
+    away = wallet.ask("merchant", "list", status=2)["msg"]
+    assert "can't be reached" in away
+    assert "Is the server running" not in away
 
 
 def test_a_setting_that_does_not_exist_is_named(wallet: Wallet) -> None:

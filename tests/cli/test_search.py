@@ -64,7 +64,9 @@ def test_an_order_is_decided_by_every_id_that_shows_it(wallet: Wallet) -> None:
     assert wallet.ask("withdrawals", "show", order)["approvedBy"].startswith("cli:")
     why = ("--reason", "entered twice")
     assert wallet.ask("withdrawals", "cancel", "Shop", "70002", *why)["orderId"] == other
-    log = [one for one in wallet.ask("audit", "list")["entries"] if one["action"] == "withdrawal.cancel.asked"]
+    log = [
+        one for one in wallet.ask("audit", "list")["entries"] if one["action"] == "withdrawal.cancel.asked"
+    ]
     assert [one["after"]["reason"] for one in log] == ["entered twice"]
 
 

@@ -80,6 +80,10 @@ def is_transient_error(error: BaseException) -> bool:
     return isinstance(error, TransientError | TimeoutError)
 
 
+_LIBPQ_QUESTION: Final = re.compile(r" Is the server running [^?]*\?")
+"""libpq asks it after each address. Our advice says the same once."""
+
+
 def explain_error(error: psycopg.Error) -> Explanation | None:
     """What an error of the connection, of rights, resources or the server means. None for a fault of ours.
 
@@ -87,7 +91,7 @@ def explain_error(error: psycopg.Error) -> Explanation | None:
     """
     if isinstance(error, PoolerRefused):
         return Explanation(error.what, error.advice)
-    said = " ".join((error.diag.message_primary or str(error)).split())
+    said = _LIBPQ_QUESTION.sub("", " ".join((error.diag.message_primary or str(error)).split()))
     found = sqlstates.explain(error.sqlstate) if error.sqlstate else _explain_lost(error, said)
     return found and Explanation(f"{found.what}: {said.rstrip('.')}", found.advice)
 

@@ -125,6 +125,8 @@ def _scale(whole: str, fraction: str, decimals: int) -> int:
 def _parse_typed(text: str, decimals: int) -> int:
     match = _match_decimal(text) if len(text) <= _MAX_TYPED_LENGTH else None
     if match is None:
+        if text[:1] == "-" and len(text) <= _MAX_TYPED_LENGTH and _match_decimal(text[1:]):
+            raise InvalidInput(text, "is below 0")
         raise InvalidInput(text[:_MAX_TYPED_LENGTH], "is not a plain decimal number such as 12.5")
     whole, fraction = match.groups("")
     if len(fraction) > decimals:

@@ -74,7 +74,9 @@ def list_some(
         )
         within = [entry for entry in found if since_ms is None or entry.at_ms >= since_ms]
         rows, last = split_page(within, limit)
-        names = await read_names(session.conn, list_merchants(rows))
+        found_names = await read_names(session.conn, list_merchants(rows))
+        # Two merchants may have one name.
+        names = {number: f"{name} ({number})" for number, name in found_names.items()}
         return {"entries": [describe(entry, names) for entry in rows], "nextBefore": last and last.audit_no}
 
     document = run(data, act)

@@ -231,6 +231,8 @@ def _check_configuration(settings: Settings) -> Finding:
     if not nodes:
         text = "WALLET_SANDBOX is false, and no chain has a node"
         return Finding("configuration", text, f"set {NODE_SETTINGS}")
+    if hint is None and not settings.invoice_issuer:
+        hint = "closed months issue invoices without an issuer: set WALLET_INVOICE_ISSUER"
     return Finding("configuration", f"{folder}, live: real USDT, {nodes}", hint=hint)
 
 

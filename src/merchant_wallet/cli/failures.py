@@ -4,11 +4,17 @@ Rules: status 1 is a refusal. Status 2 means that nothing could be asked: wrong 
 usage.
 """
 
+import re
 from typing import Final
 
 REFUSED: Final = 1
 CANNOT_RUN: Final = 2
 PERMISSION_HINT: Final = " Use the user that runs `up`, or name a folder of your own with --data."
+
+
+STATUS_WORDS: Final = ("pending", "processing", "paid", "failed", "cancelled", "expired", "refunded")
+"""The statuses of withdrawals, 0 to 6, as the pages call them."""
+_STATUS: Final = re.compile(r"an order in status ([0-6])(?![0-9])")
 
 
 class Failure(Exception):
@@ -133,7 +139,8 @@ def _explain_refusal(error: Exception) -> Failure | None:
 
     if isinstance(error, Refused):
         refusal = error.refusal
-        return Failure(f"Refused ({refusal.code}): {refusal.msg}.", code=refusal.code)
+        msg = _STATUS.sub(lambda found: f"an order that is {STATUS_WORDS[int(found[1])]}", refusal.msg)
+        return Failure(f"Refused ({refusal.code}): {msg}.", code=refusal.code)
     known = (
         RateRefused
         | SettingRefused

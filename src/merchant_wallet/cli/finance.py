@@ -11,6 +11,7 @@ import typer
 from merchant_wallet.cli import finance_simulation, finance_solvency, terminal
 from merchant_wallet.cli.failures import CANNOT_RUN, REFUSED, Failure
 from merchant_wallet.cli.finance_output import (
+    NO_ISSUER,
     check_output,
     describe_month,
     describe_report,
@@ -209,6 +210,8 @@ def close(
                 raise Failure(str(refused)) from None
             found = await months.read_month(session.conn, period.name)
         assert found is not None, "it was there"
+        if not session.settings.invoice_issuer:
+            terminal.note(NO_ISSUER)
         return describe_month(found), proposed
 
     _print_decided(run(data, act), as_json, "It is accepted, and a worker signs it within a minute.")

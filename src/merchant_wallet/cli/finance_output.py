@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from merchant_wallet.reporting.finance.reports import AccountReport, Report
     from merchant_wallet.web.languages import Language
 
+NO_ISSUER: Final = (
+    "WALLET_INVOICE_ISSUER is not set here. If the worker has none either, invoices of the month name no "
+    "issuer."
+)
 ACCOUNT_COLUMNS: Final = terminal.Table("account", "currency", "opening", "in", "out", "closing")
 KIND_COLUMNS: Final = terminal.Table("account", "currency", "kind", "in", "out", "postings")
 FEE_COLUMNS: Final = terminal.Table("chainType", "purpose", "transactions", "fee", "coin", "paidBy")

@@ -11,7 +11,7 @@ from merchant_wallet.base.chains import CODES, KEY_NAMES
 from merchant_wallet.base.currencies import CURRENCIES
 from merchant_wallet.base.ids import MAX_ID
 from merchant_wallet.base.money import parse_units
-from merchant_wallet.cli.failures import CANNOT_RUN, Failure
+from merchant_wallet.cli.failures import CANNOT_RUN, STATUS_WORDS, Failure
 from merchant_wallet.cli.terminal import note
 
 PROPOSAL_PREFIX: Final = "proposal-"
@@ -59,8 +59,12 @@ MerchantOption = Annotated[
     str | None,
     typer.Option("--merchant", metavar="MERCHANT", help="merchantId, appKey or name.", show_default=False),
 ]
-CurrencyArgument = Annotated[Currency, typer.Argument(metavar="CURRENCY", help=f"{' or '.join(CURRENCIES)}.")]
-ChainArgument = Annotated[Chain, typer.Argument(metavar="CHAIN", help=f"{OR_CHAINS}.", show_default=False)]
+CurrencyArgument = Annotated[
+    Currency, typer.Argument(metavar="CURRENCY", case_sensitive=False, help=f"{' or '.join(CURRENCIES)}.")
+]
+ChainArgument = Annotated[
+    Chain, typer.Argument(metavar="CHAIN", case_sensitive=False, help=f"{OR_CHAINS}.", show_default=False)
+]
 AmountArgument = Annotated[
     str, typer.Argument(metavar="AMOUNT", help="A plain decimal such as 12.5, at most 6 decimals.")
 ]
@@ -112,10 +116,6 @@ AuditReasonOption = Annotated[str, typer.Option("--reason", metavar="TEXT", help
 StopReasonOption = Annotated[
     str, typer.Option("--reason", metavar="TEXT", help="Why, for the next operator who looks.")
 ]
-
-
-STATUS_WORDS: Final = ("pending", "processing", "paid", "failed", "cancelled", "expired", "refunded")
-"""The statuses of withdrawals, 0 to 6, as the pages call them."""
 
 
 def read_status(text: str | None) -> int | None:
@@ -181,7 +181,7 @@ def read_percent(text: str | None, option: str) -> str | None:
     try:
         return None if text is None else typed_values.read_percent(text)
     except typed_values.TypedWrong as error:
-        raise Failure(f"{option}: {error}") from None
+        raise Failure(f"{option}: {text!r} can't be used. {error}") from None
 
 
 def read_limit(text: str, option: str) -> int | None:

@@ -5,6 +5,7 @@ ours and keeps its traceback, but without the values of variables, which may be 
 refusal is the one document on standard output.
 """
 
+import re
 from typing import Annotated, Any, Final
 
 import typer
@@ -14,6 +15,8 @@ from merchant_wallet.cli.command_table import ROWS, LazyCommand
 from merchant_wallet.cli.failures import explain
 from merchant_wallet.cli.terminal import note, print_document
 
+_ASSIGNED: Final = re.compile(r"^Got unexpected extra argument\S* \(([a-z][a-z-]*)=(\S+)\)$")
+"""A merchant's setting as an argument: the library's words."""
 TYPED_JSON: Final = f"{__name__}.typed_json"
 
 
@@ -41,6 +44,7 @@ class Program(TyperGroup):
             from merchant_wallet.cli.options import wants_json
 
             explain_minus(error)
+            explain_setting(error)
             failure = explain(error)
             if failure is None:
                 if is_usage_error(error) and (wants_json(ctx) or ctx.meta[TYPED_JSON]):
@@ -65,9 +69,21 @@ def explain_minus(error: Exception) -> None:
     option = getattr(error, "option_name", "")
     if isinstance(option, str) and option[:1] == "-" and option[1:2].isdigit():
         error.message = (  # type: ignore[attr-defined]
-            f"{option}… begins with a minus sign, so it was read as an option. An amount is above 0."
-            " What takes money away is a command of its own, such as `book debit`. Any other text that begins"
-            " with a minus sign follows after `--`"
+            f"{option}… begins with a minus sign, so it was read as an option. An amount or a rate is"
+            " above 0. What takes money away is a command of its own, such as `book debit`. Any other text"
+            " that begins with a minus sign follows after `--`"
+        )
+
+
+def explain_setting(error: Exception) -> None:
+    """Say in a usage error how a merchant's setting is typed, or which command has it."""
+    option = getattr(error, "option_name", "")
+    if isinstance(option, str) and option.startswith(("--payout-", "--first-payout-")):
+        error.message = f"No such option: {option}. `merchant payout-rules` changes it"  # type: ignore[attr-defined]
+    elif found := _ASSIGNED.search(getattr(error, "message", None) or ""):
+        # "[attr-defined]": as above.
+        error.message = (  # type: ignore[attr-defined]
+            f"{found[1]}={found[2]} is no argument. An option is typed as --{found[1]} {found[2]}"
         )
 
 

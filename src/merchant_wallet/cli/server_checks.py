@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from merchant_wallet.base.clock import MAX_SKEW_MS, find_skew_ms
 from merchant_wallet.base.connection_limits import COMMANDS, SERVE_CONNECTIONS, WORK_CONNECTIONS
+from merchant_wallet.base.counted import count_of
 from merchant_wallet.base.session_settings import is_replaced
 from merchant_wallet.base.settings import Settings
 from merchant_wallet.base.source_addresses import NOBODY, Network, is_trusted
@@ -120,7 +121,8 @@ def judge_sources(sources: Iterable[tuple[str, int, int]], trusted: tuple[Networ
         return Finding(
             "sources", f"all requests of {merchants} merchants came from {source}", hint=NAME_PROXY
         )
-    return Finding("sources", f"{total} requests of the last day came from {len(seen)} addresses")
+    requests, addresses = count_of(total, "request"), count_of(len(seen), "address", "addresses")
+    return Finding("sources", f"{requests} of the last day came from {addresses}")
 
 
 def judge_tls(host: str, is_encrypted: bool, mode: str, *, is_live: bool) -> Finding:

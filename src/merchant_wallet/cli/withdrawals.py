@@ -8,10 +8,9 @@ import typer
 from merchant_wallet.base.ids import MAX_ID
 from merchant_wallet.base.user_input import parse_digits
 from merchant_wallet.cli import terminal
-from merchant_wallet.cli.failures import CANNOT_RUN, Failure
+from merchant_wallet.cli.failures import CANNOT_RUN, STATUS_WORDS, Failure
 from merchant_wallet.cli.lookalikes import find_lookalikes, note_lookalikes
 from merchant_wallet.cli.options import (
-    STATUS_WORDS,
     BeforeOrderOption,
     Chain,
     DataOption,
@@ -46,12 +45,14 @@ LIST_COLUMNS = terminal.Table(
     "orderId",
     "mcOrderId",
     "amount",
+    "currency",
     "fee",
     "chainType",
-    "txnStatus",
+    "address",
     "status",
+    "approvals",
     "createdMs",
-    spare=("txnStatus", "fee", "mcOrderId", "chainType", "merchantId"),
+    spare=("fee", "currency", "address", "createdMs", "merchantId", "approvals", "chainType", "mcOrderId"),
 )
 ATTEMPT_COLUMNS = terminal.Table("attemptNo", "txHash", "signedMs", "broadcastMs")
 STEP_COLUMNS = terminal.Table("stepNo", "fromStatus", "toStatus", "atMs", "cause")
@@ -139,7 +140,7 @@ def list_some(
         if is_narrow
         else ""
     )
-    terminal.print_list(document, "withdrawals", LIST_COLUMNS, as_json, hidden=hidden)
+    terminal.print_list(document, "withdrawals", LIST_COLUMNS, as_json, show=_show, hidden=hidden)
     note_lookalikes([alike for order in document["withdrawals"] for alike in order["lookalikes"]])
     if document["more"]:
         next_before = document["nextBefore"]
@@ -395,18 +396,41 @@ async def _read(session: Session, merchant_id: int, order_id: int) -> dict[str, 
     }
 
 
-def _print_order(document: dict[str, Any], as_json: bool) -> None:
+def _show(document: "Mapping[str, Any]") -> dict[str, Any]:
+    """An order for people."""
     approvals = document["approvals"]
-    shown = {**document, "approvals": f"{approvals['given']} of {approvals['needed']}"}
-    # People see feePercent.
-    del shown["rate"]
-    # Most fields of an order come later, and many never.
-    shown = {name: value for name, value in shown.items() if value not in (None, [])}
-    terminal.print_answer(document if as_json else shown, as_json)
-    if not as_json:
-        terminal.print_table(STEP_COLUMNS, document["steps"])
-        if document["attempts"]:
-            terminal.print_table(ATTEMPT_COLUMNS, document["attempts"])
+    return {**document, "approvals": f"{approvals['given']} of {approvals['needed']}"}
+
+
+def _show_step(step: "Mapping[str, Any]") -> dict[str, Any]:
+    def name(status: int | None) -> str | None:
+        return None if status is None else STATUS_WORDS[status]
+
+    return {**step, "fromStatus": name(step["fromStatus"]), "toStatus": name(step["toStatus"])}
+
+
+def _print_order(document: dict[str, Any], as_json: bool) -> None:
+    if as_json:
+        terminal.print_document(document)
+    else:
+        # People see feePercent and the status in words, and what there is.
+        left_out = ("rate", "txnStatus")
+        shown = _show(document)
+        terminal.print_answer(
+            {
+                name: value
+                for name, value in shown.items()
+                if name not in left_out and value not in (None, [])
+            },
+            as_json,
+        )
+        for columns, rows in (
+            (STEP_COLUMNS, list(map(_show_step, document["steps"]))),
+            (ATTEMPT_COLUMNS, document["attempts"]),
+        ):
+            if rows:
+                typer.echo()
+                terminal.print_table(columns, rows)
     note_lookalikes(document["lookalikes"])
 
 

@@ -79,7 +79,9 @@ async def test_the_columns_of_movements_add_up_to_the_report_and_the_ledger(fina
     rows = await read_file(finance, "movements", shop)
     october = await read_file(finance, "movements", shop, until_ms=OCTOBER.until_ms)
     assert 0 < len(october) < len(rows)
-    names = list(rows[0])[-len(CHANGES) :]
+    *_, last = rows[0]
+    names = list(rows[0])[-len(CHANGES) - 1 : -1]
+    assert (last, {row[last] for row in rows}) == ("merchantId", {str(shop)})
     reports = {
         len(october): await read_report(scene.cells, OCTOBER, shop),
         len(rows): await read_report(scene.cells, NOVEMBER, shop),
