@@ -4,6 +4,7 @@ import asyncio
 import csv
 import io
 import re
+import sys
 from datetime import datetime
 from decimal import Decimal
 
@@ -20,6 +21,8 @@ from merchant_wallet.base.config import load_settings
 from merchant_wallet.base.db import connect
 from merchant_wallet.book.checkpoint_keys import OLD_KEY
 from merchant_wallet.cli import terminal
+from merchant_wallet.cli.failures import Failure
+from merchant_wallet.cli.finance_output import check_output
 from merchant_wallet.custody import records
 from merchant_wallet.processes.base import make_base
 from merchant_wallet.processes.month_reports import MonthReports
@@ -289,6 +292,14 @@ def test_invoices_and_statements_are_written_as_pdf(wallet: Wallet, named: dict[
     wallet.run(*again, "--force")
     assert (wallet.folder / "invoice.pdf").read_bytes() != before
     assert "There is no invoice" in wallet.run("finance", "invoice", "2025-000009", status=1).output
+
+
+def test_no_pdf_is_written_to_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    check_output(None, as_json=False, force=False, is_binary=True)
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    check_output(None, as_json=False, force=False)
+    with pytest.raises(Failure, match="can't be shown in a terminal: name a file with --output"):
+        check_output(None, as_json=False, force=False, is_binary=True)
 
 
 def test_what_is_typed_wrongly_says_what_to_type(wallet: Wallet, named: dict[str, int]) -> None:

@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 
 from merchant_wallet.base.settings import Settings
 from merchant_wallet.cli.command_table import ROWS
+from merchant_wallet.cli.failures import explain
 from merchant_wallet.cli.program import app, load_all_commands
 from merchant_wallet.cli.session import read_running
 from merchant_wallet.merchants import store
@@ -393,6 +394,12 @@ def test_with_json_what_could_not_be_asked_is_answered_with_a_document(wallet: W
     away = wallet.ask("merchant", "list", status=2)["msg"]
     assert "can't be reached" in away
     assert "Is the server running" not in away
+
+
+def test_a_folder_that_may_not_be_used_says_what_to_do() -> None:
+    failure = explain(PermissionError(13, "Permission denied", "/srv/wallet"))
+    assert failure is not None
+    assert failure.text.startswith("/srv/wallet: Permission denied. Use a user that may use it.")
 
 
 def test_a_setting_that_does_not_exist_is_named(wallet: Wallet) -> None:

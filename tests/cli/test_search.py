@@ -3,8 +3,8 @@
 from tests.cli.conftest import ADDRESS, Wallet
 
 from merchant_wallet.book.commands import Approve, Settle, TakeUp
+from merchant_wallet.cli.failures import STATUS_WORDS
 from merchant_wallet.cli.inbox import COMMANDS
-from merchant_wallet.cli.options import STATUS_WORDS
 from merchant_wallet.web.inbox_sources import BY_KIND
 from merchant_wallet.web.kinds import ORDER_STATUSES
 

@@ -170,3 +170,9 @@ def test_when_a_month_was_closed_is_a_moment_and_how_long_a_book_was_closed_a_du
         "closedMs": "950 ms",
     }
     assert show_duration({"done": "undone"}, "closedMs") == {"done": "undone"}
+
+
+def test_a_command_is_never_wrapped() -> None:
+    row = {"kind": "order", "command": "merchant-wallet withdrawals show 8589934595 --data w1"}
+    lines, _ = lay_out(Table("kind", "command"), [row], 50)
+    assert any(row["command"] in line for line in lines)

@@ -9,7 +9,7 @@ from typing import Final
 
 REFUSED: Final = 1
 CANNOT_RUN: Final = 2
-PERMISSION_HINT: Final = " Use the user that runs `up`, or name a folder of your own with --data."
+PERMISSION_HINT: Final = " Use a user that may use it. Another folder for the wallet is named with --data."
 
 
 STATUS_WORDS: Final = ("pending", "processing", "paid", "failed", "cancelled", "expired", "refunded")
@@ -130,7 +130,7 @@ def _explain_refusal(error: Exception) -> Failure | None:
     from merchant_wallet.merchants.id_ranges import RangesExhausted
     from merchant_wallet.merchants.key_acts import KeyTooWide
     from merchant_wallet.merchants.settings import SettingRefused
-    from merchant_wallet.merchants.store import MerchantUnknown, SecretRefused
+    from merchant_wallet.merchants.store import MerchantAmbiguous, MerchantUnknown, SecretRefused
     from merchant_wallet.merchants.xpub_pool import PoolEmpty
     from merchant_wallet.operators.passwords import PasswordRefused
     from merchant_wallet.operators.records import OperatorRefused, OperatorUnknown
@@ -159,4 +159,6 @@ def _explain_refusal(error: Exception) -> Failure | None:
         | RightLost
         | LoosensNow
     )
+    if isinstance(error, MerchantUnknown) and not isinstance(error, MerchantAmbiguous):
+        return Failure(f"{error} `merchant-wallet merchant list` shows all.")
     return Failure(str(error)) if isinstance(error, known) else None

@@ -47,8 +47,9 @@ class Program(TyperGroup):
             explain_setting(error)
             failure = explain(error)
             if failure is None:
-                if is_usage_error(error) and (wants_json(ctx) or ctx.meta[TYPED_JSON]):
-                    print_document({"ok": False, "code": None, "msg": error.format_message()})
+                said = find_usage_message(error)
+                if said is not None and (wants_json(ctx) or ctx.meta[TYPED_JSON]):
+                    print_document({"ok": False, "code": None, "msg": said})
                 raise
             note(failure.text)
             if wants_json(ctx):
@@ -56,9 +57,9 @@ class Program(TyperGroup):
             raise typer.Exit(failure.status) from error
 
 
-def is_usage_error(error: Any) -> bool:
-    """Whether the library refuses what was typed. Its class is not public; its message is."""
-    return hasattr(error, "format_message")
+def find_usage_message(error: Any) -> str | None:
+    """What the library refuses in what was typed. Its class is not public; its message is."""
+    return error.format_message() if hasattr(error, "format_message") else None
 
 
 def explain_minus(error: Exception) -> None:

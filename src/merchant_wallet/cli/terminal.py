@@ -29,6 +29,8 @@ SHORT_TIMES: Final = ("LagMs", "TookMs")
 """Names of times that are no moments."""
 SHARES: Final = ("transferFeeRate", "withdrawFeeRate")
 """Shares of one, which programs have always had. People see the percentages beside them."""
+COMMAND: Final = "command"
+"""The name of the columns with commands to type next."""
 PROGRESS_INTERVAL_S: Final = 1.0
 
 
@@ -131,7 +133,8 @@ def _measure_least(name: str, texts: Sequence[str], rows: Sequence[Document]) ->
     """The least width of a column: nothing but a sentence is wrapped."""
     pieces = [name]
     for text, row in zip(texts, rows, strict=True):
-        is_wrapped = " " in text and isinstance(row[name], str | list)
+        # A command is copied.
+        is_wrapped = " " in text and isinstance(row[name], str | list) and name != COMMAND
         pieces += text.split(" ") if is_wrapped else [text]
     longest = max(map(_count_cells, texts))
     return max(max(map(_count_cells, pieces)), min(longest, LEAST_SENTENCE))
