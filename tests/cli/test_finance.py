@@ -219,7 +219,7 @@ def test_an_archived_month_adds_up_in_a_spreadsheet_to_the_report(
     assert compared >= 4
     monkeypatch.setattr(terminal, "PROGRESS_INTERVAL_S", 0)
     days = ("--from", "2025-10-01", "--to", "2025-10-31")
-    shown = wallet.run("finance", "export", "withdrawals", *days, "--output", path).stderr
+    shown = wallet.run("finance", "export", "withdrawals", *days, "--output", path, "--force").stderr
     assert f"{path.read_bytes().count(10) - 1} lines are written" in shown
 
 
