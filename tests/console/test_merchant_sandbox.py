@@ -136,6 +136,16 @@ def test_a_frozen_order_is_played_and_resumed(
     require_sound(new_shop)
 
 
+def test_a_played_frozen_order_is_paid_when_an_operator_resumes_it_on_its_own_page(
+    mei: ConsoleUser, people: People, new_shop: Shop, endpoint: Endpoint
+) -> None:
+    play(mei, new_shop, "frozen-order", chainType="ERC20", amount="25", notifyUrl=endpoint.url)
+    order_id = find_hidden(mei, new_shop, "orderId")
+    people.signed_in("operator").post(f"/console/withdrawals/{order_id}/thaw", {})
+    wait_until(lambda: bool(told(endpoint)), "the callback")
+    assert (str(told(endpoint)[0]["orderId"]), told(endpoint)[0]["txnStatus"]) == (order_id, "2")
+
+
 def test_a_months_end_is_played_from_the_page_to_the_invoice(
     mei: ConsoleUser, people: People, new_shop: Shop
 ) -> None:

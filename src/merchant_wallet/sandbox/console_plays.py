@@ -14,13 +14,12 @@ from merchant_wallet.api.wire import Fields
 from merchant_wallet.audit.records import Author
 from merchant_wallet.base.addresses import format_address
 from merchant_wallet.base.currencies import USDT
-from merchant_wallet.book.outcomes import Withdrawal
-from merchant_wallet.chains.sandbox.recipients import PROCESSING
+from merchant_wallet.chains.sandbox.recipients import SETTLED
 from merchant_wallet.merchants.records import Merchant
 from merchant_wallet.sandbox import store
 from merchant_wallet.sandbox.actions.deposits import CONFIRM, DEPOSIT, REORGANISE, require_chain
 from merchant_wallet.sandbox.actions.funds import FUND
-from merchant_wallet.sandbox.actions.orders import ADVANCE, FREEZE
+from merchant_wallet.sandbox.actions.orders import ADVANCE, create_frozen
 from merchant_wallet.sandbox.actions.screening import RELEASE
 from merchant_wallet.sandbox.context import Call, SandboxContext, open_call
 from merchant_wallet.sandbox.control import Action
@@ -48,8 +47,7 @@ class SandboxPlays:
         """Play it. Raises Refused, Unavailable."""
         async with open_call(self._context, merchant, author) as call:
             if name == plays.FROZEN_ORDER:
-                order = await _create_order(call, dict(fields))
-                await _act(call, FREEZE, {"orderId": str(order.order_id)})
+                await _create_frozen_order(call, dict(fields))
             else:
                 action, own = PLAYS[name]
                 await _act(call, action, {**fields, **own})
@@ -64,15 +62,13 @@ async def _act(call: Call, action: Action, fields: Fields) -> None:
     await action.act(call, action.read(fields, call.context.operations))
 
 
-async def _create_order(call: Call, fields: Fields) -> Withdrawal:
-    """Create an order with money from the tap. Its transfer never becomes final by itself."""
+async def _create_frozen_order(call: Call, fields: Fields) -> None:
+    """Create a frozen order with money from the tap. It is paid once somebody resumes it, on any page."""
     chain = require_chain(fields, call.context.operations)
     name = f"page-{secrets.token_hex(6)}"
     named: Fields = {**fields, "currency": USDT, "mcOrderId": name}
     # What the order refuses needs no money.
-    order: Fields = {**named, "address": format_address(chain, PROCESSING)}
+    order: Fields = {**named, "address": format_address(chain, SETTLED)}
     command = CREATE.prepare(call.merchant, order, call.context.operations)
     await _act(call, FUND, named)
-    created = await call.change_book(command, "sandbox.order", f"merchant {call.merchant_id}")
-    assert isinstance(created, Withdrawal)
-    return created
+    await create_frozen(call, command)

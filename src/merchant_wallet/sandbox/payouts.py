@@ -21,6 +21,15 @@ def name_freeze(order_id: int) -> str:
     return f"freeze {order_id}"
 
 
+def name_freeze_of_new(mc_order_id: str) -> str:
+    """The mark that the payer shall freeze an order, left before the order exists."""
+    return f"freeze new {mc_order_id}"
+
+
+def _list_marks(order: Withdrawal) -> list[str]:
+    return [name_freeze(order.order_id), name_freeze_of_new(order.mc_order_id)]
+
+
 class SandboxPayouts:
     """The payer asks it before each step (see `withdrawals.attempt.PlayedPayouts`)."""
 
@@ -36,11 +45,12 @@ class SandboxPayouts:
         age_ms = self._clock() - failed.created_ms
         return min(MAX_LOOK_MS, max(LOOK_MS, age_ms // LOOK_PART)) if is_held else 0
 
-    async def find_freeze_cause(self, merchant_id: int, order_id: int) -> str | None:
+    async def find_freeze_cause(self, merchant_id: int, order: Withdrawal) -> str | None:
         """The cause if a test asked to freeze the order."""
-        is_asked = await store.has_mark(await self._home.get(), merchant_id, name_freeze(order_id))
+        is_asked = await store.has_mark(await self._home.get(), merchant_id, _list_marks(order))
         return FREEZE_CAUSE if is_asked else None
 
-    async def note_frozen(self, merchant_id: int, order_id: int) -> None:
-        """Take the mark away, so that the order is frozen once."""
-        await store.take_mark(await self._home.get(), merchant_id, name_freeze(order_id))
+    async def note_frozen(self, merchant_id: int, order: Withdrawal) -> None:
+        """Take the marks away, so that the order is frozen once."""
+        for mark in _list_marks(order):
+            await store.take_mark(await self._home.get(), merchant_id, mark)

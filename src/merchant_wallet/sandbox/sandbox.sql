@@ -12,8 +12,8 @@ returning times;
 delete from sandbox_count where merchant_id = %(merchant_id)s::bigint and day > 0 and day < %(day)s::int - 1;
 
 -- name: find_mark
--- Whether a mark is there.
-select 1 from sandbox_count where merchant_id = %(merchant_id)s::bigint and name = %(name)s::text;
+-- Whether one of these marks is there.
+select 1 from sandbox_count where merchant_id = %(merchant_id)s::bigint and name = any(%(names)s::text[]) limit 1;
 
 -- name: take_mark
 -- Takes a mark away, if it is there.

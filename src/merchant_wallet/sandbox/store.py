@@ -6,7 +6,7 @@ Rules:
 - A mark is a count without a day, which the other side takes away.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -74,9 +74,10 @@ async def set_mark(connection: Connection, merchant_id: int, name: str) -> None:
     await _count_up(connection, merchant_id, f"mark {name}", 0)
 
 
-async def has_mark(connection: Connection, merchant_id: int, name: str) -> bool:
-    """Whether a mark is there."""
-    return bool(await run(connection, "find_mark", merchant_id=merchant_id, name=f"mark {name}"))
+async def has_mark(connection: Connection, merchant_id: int, names: Iterable[str]) -> bool:
+    """Whether one of these marks is there."""
+    marks = [f"mark {name}" for name in names]
+    return bool(await run(connection, "find_mark", merchant_id=merchant_id, names=marks))
 
 
 async def take_mark(connection: Connection, merchant_id: int, name: str) -> bool:

@@ -49,10 +49,10 @@ class PlayedPayouts(Protocol):
     async def find_refund_rest(self, merchant_id: int, failed: Withdrawal) -> int:
         """How long the refund of a failed order rests, in milliseconds. 0: it is made now."""
 
-    async def find_freeze_cause(self, merchant_id: int, order_id: int) -> str | None:
+    async def find_freeze_cause(self, merchant_id: int, order: Withdrawal) -> str | None:
         """Why an order shall be frozen; None: it shall not."""
 
-    async def note_frozen(self, merchant_id: int, order_id: int) -> None:
+    async def note_frozen(self, merchant_id: int, order: Withdrawal) -> None:
         """The order was frozen as asked."""
 
 
@@ -103,7 +103,7 @@ class Attempt:
         withdrawal: Withdrawal | None = order.withdrawal
         # An order that is frozen before the book takes it up can still be cancelled.
         if order.withdrawal.status in (PENDING, PROCESSING) and (
-            await self._freeze_approved_early() or await self._freeze_as_asked()
+            await self._freeze_approved_early() or await self._freeze_as_asked(order.withdrawal)
         ):
             return DONE
         if order.withdrawal.status == PENDING:
@@ -148,15 +148,14 @@ class Attempt:
         )
         return True
 
-    async def _freeze_as_asked(self) -> bool:
+    async def _freeze_as_asked(self, order: Withdrawal) -> bool:
         if self._played is None:
             return False
-        key = (self._claim.merchant_id, self._claim.order_id)
-        cause = await self._played.find_freeze_cause(*key)
+        cause = await self._played.find_freeze_cause(self._claim.merchant_id, order)
         if cause is None:
             return False
         await self._freeze(cause)
-        await self._played.note_frozen(*key)
+        await self._played.note_frozen(self._claim.merchant_id, order)
         return True
 
     async def _pay(self, order: PayableOrder, withdrawal: Withdrawal) -> Waits:

@@ -13,10 +13,10 @@ from typing import Final, NamedTuple
 from merchant_wallet.api.operation import OperationContext
 from merchant_wallet.api.operations.withdrawals import QUERY
 from merchant_wallet.api.wire import DataItem, Fields, optional, require_long
-from merchant_wallet.base.codes import FIELD_INVALID, LIMIT_EXCEEDED, refuse
+from merchant_wallet.base.codes import FIELD_INVALID, LIMIT_EXCEEDED, Refused, refuse
 from merchant_wallet.base.ids import MAX_ID
 from merchant_wallet.book import frozen_orders
-from merchant_wallet.book.commands import Approve, Cancel, ReadWithdrawal
+from merchant_wallet.book.commands import Approve, Cancel, CreateWithdrawal, ReadWithdrawal
 from merchant_wallet.book.outcomes import Withdrawal
 from merchant_wallet.book.rules.approvals import needs_two
 from merchant_wallet.book.rules.withdrawals import (
@@ -34,7 +34,7 @@ from merchant_wallet.sandbox.actions.screening import decide
 from merchant_wallet.sandbox.actions.waiting import looks
 from merchant_wallet.sandbox.context import Call
 from merchant_wallet.sandbox.control import Action
-from merchant_wallet.sandbox.payouts import FREEZE_CAUSE, name_freeze
+from merchant_wallet.sandbox.payouts import FREEZE_CAUSE, name_freeze, name_freeze_of_new
 from merchant_wallet.screening import store as screenings
 from merchant_wallet.screening.screening_states import State
 from merchant_wallet.withdrawals import acts
@@ -154,6 +154,31 @@ async def _freeze(call: Call, order_id: int) -> list[DataItem]:
             await call.record("sandbox.freeze", _name(order))
         if order.status == PENDING:
             await _approve(call, order)
+    return _answer(call, await _wait_until_frozen(call, order_id, mark))
+
+
+async def create_frozen(call: Call, command: CreateWithdrawal) -> None:
+    """Create an order that the payer freezes before it pays it. Once resumed it is paid like any other.
+
+    The mark comes before the order: a payer may take it up at once.
+    """
+    mark = name_freeze_of_new(command.mc_order_id)
+    async with call.home.transaction():
+        await store.set_mark(call.home, call.merchant_id, mark)
+        await call.record("sandbox.freeze", f"merchant {call.merchant_id}")
+    try:
+        order = await call.change_book(command, "sandbox.order", f"merchant {call.merchant_id}")
+    except Refused:
+        await store.take_mark(call.home, call.merchant_id, mark)
+        raise
+    assert isinstance(order, Withdrawal)
+    if order.status == PENDING:
+        await _approve(call, order)
+    await _wait_until_frozen(call, order.order_id, mark)
+
+
+async def _wait_until_frozen(call: Call, order_id: int, mark: str) -> Withdrawal:
+    """Wait until the payer has frozen an order. Refused 42202 if the order has ended, 50300 after a while."""
     async for _ in looks(call.context):
         order = await _read_order(call, order_id)
         if await _find_frozen(call, order):
@@ -161,7 +186,7 @@ async def _freeze(call: Call, order_id: int) -> list[DataItem]:
         if order.status not in (PENDING, PROCESSING):
             await store.take_mark(call.home, call.merchant_id, mark)
             refuse(LIMIT_EXCEEDED, f"orderId: an order in status {order.status} can't be frozen")
-    return _answer(call, order)
+    return order
 
 
 async def _find_frozen(call: Call, order: Withdrawal) -> str | None:
