@@ -131,6 +131,10 @@ def test_of_two_readings_of_a_wallet_the_newer_one_counts_each_with_its_own_mome
     other = msgspec.structs.replace(report, report={**report.report, "address": "T other"}, reported_ms=990)
     assert find_holding("TRC20", wallet, other, None) == Holding("TRC20", 5, 900, None, None)
     assert find_holding("TRC20", None, report, compared) == Holding("TRC20")
+    later = (950, {**compared[1], "hotWallets": "0.000006"})
+    assert find_holding("TRC20", wallet, report, later) == Holding("TRC20", 6, 950, 3, 950)
+    two = {"coin": [*compared[1]["coin"], {"address": "T other", "held": "9"}], "hotWallets": "8"}
+    assert find_holding("TRC20", wallet, report, (950, two)) == Holding("TRC20", 5, 900, 3, 950)
 
 
 def test_a_page_makes_the_macros_that_its_templates_share_once(

@@ -2,7 +2,7 @@
 
 Rules:
 - Of two readings the newer one is shown: the payer reads the balance when it pays, a worker reads balance and
-  gas again and again and reports it, reconciliation reads the gas at its block.
+  gas again and again and reports it, reconciliation reads both at its block.
 - A figure is never shown beside the moment of another one.
 """
 
@@ -15,6 +15,7 @@ from merchant_wallet.approvals.acts import reports
 from merchant_wallet.approvals.acts.reports import Report
 from merchant_wallet.base.addresses import format_address
 from merchant_wallet.base.chains import CHAINS
+from merchant_wallet.base.money import parse_units
 from merchant_wallet.console.request import Connection
 from merchant_wallet.custody import records as custody
 from merchant_wallet.custody.report import read_coin
@@ -79,7 +80,12 @@ def find_holding(
         funds.append((report.reported_ms, report.report.get("fundsUnits")))
         coins.append((report.reported_ms, _read_int(report.report.get("coin"))))
     if compared is not None and "coin" in compared[1]:
-        coins.append((compared[0], read_coin(compared[1]).get(address)))
+        at_ms, document = compared
+        held = read_coin(document)
+        coins.append((at_ms, held.get(address)))
+        # The document has the sum of all hot wallets.
+        if list(held) == [address] and "hotWallets" in document:
+            funds.append((at_ms, parse_units(document["hotWallets"])))
     funds_ms, funds_units = _find_newest(funds)
     gas_ms, coin = _find_newest(coins)
     return Holding(chain, funds_units, funds_ms, coin, gas_ms)
