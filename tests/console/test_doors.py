@@ -65,7 +65,7 @@ ONE_DOOR: Final = {
     " merchant.bring_back merchant.move.begin merchant.move.begin_anew merchant.move.drop_old"
     " merchant.move.restore merchant.move.switch merchant.move.take_back merchant.move.undo month.prepare"
     " rollback.accept xpub_pool.drop_lost",
-    "console": "adjustment.accept adjustment.carry_out adjustment.propose adjustment.refuse"
+    "console": "adjustment.accept adjustment.carry_out adjustment.fail adjustment.propose adjustment.refuse"
     " adjustment.withdraw callback.test merchant.end_old_secret operator.change_password"
     " operator.confirm_email operator.end_session operator.escalation operator.notifications"
     " operator.renew_codes operator.sign_in operator.sign_out",

@@ -125,6 +125,19 @@ def test_each_fact_of_the_table_of_acts_has_words_in_chinese() -> None:
             {"maxAgeMs": 90_000, "overlapMs": None},
             "Holds for: 1.5 min; The old secret works for another: It ends now",
         ),
+        (
+            {"fee_rate_e8": 500_000, "deadline_after_ms": 86_400_000, "daily_limit_units": None},
+            "Withdrawal fee: 0.5%; Approved within: 24 h; Limit a day: no limit",
+        ),
+        (
+            {"txnStatus": 0, "approvedBy": "operator:ben"},
+            "Status: Approved, not yet paid; Approved by: ben",
+        ),
+        ({"approvedBy": "limit"}, "Approved by: nobody: it is below the limit"),
+        (
+            {"currencyMode": "KFB", "actor": "sandbox:mk"},
+            "Currencies: USDT and KFB; Person: a test with the key mk",
+        ),
         ({"leftBehind": {"orders": 3}}, "Left behind: Orders: 3"),
         (
             {"dailyLimit": None, "months": ["2026-10", "2026-11"]},

@@ -309,10 +309,14 @@ async def carry_out(conn: AsyncConnection, ask: Ask, proposal_no: int, *, roles:
 
 
 async def record_outcome(conn: AsyncConnection, author: Author, done: Proposal, stage: str) -> None:
-    """Record in the audit log what became of an accepted proposal. `stage` is `accept` or `carry_out`."""
+    """Record in the audit log what became of an accepted proposal. `stage` is `accept` or `carry_out`.
+
+    What the book refused is recorded as `adjustment.fail`.
+    """
     facts = {"state": done.state, "entryId": done.entry_id, "outcome": done.outcome}
     subject = format_subject(done)
-    await author.record(conn, f"adjustment.{stage}", subject, done.merchant_id, after=facts)
+    action = "adjustment.fail" if done.state == FAILED else f"adjustment.{stage}"
+    await author.record(conn, action, subject, done.merchant_id, after=facts)
 
 
 def format_subject(proposal: Proposal) -> str:

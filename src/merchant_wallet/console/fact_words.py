@@ -13,7 +13,8 @@ from typing import Any, Final
 
 from merchant_wallet.base.currencies import USDT
 from merchant_wallet.base.moments import format_moment
-from merchant_wallet.base.money import format_units
+from merchant_wallet.base.money import format_rate, format_units
+from merchant_wallet.book.rules.withdrawals import BY_LIMIT, PENDING
 from merchant_wallet.console.missing_rights import ROLE_NAMES
 from merchant_wallet.console.setting_fields import PERCENT, list_fields
 from merchant_wallet.merchants.audit_facts import format_fact_name
@@ -33,6 +34,7 @@ FACTS: Final[Mapping[str, str]] = {
     "amount": N_("Amount"),
     "amount_units": N_("Amount"),
     "amountUnits": N_("Amount"),
+    "approval_limit_units": N_("Approval above"),
     "approvedBy": N_("Approved by"),
     "askedBy": N_("Asked by"),
     "asset": N_("Token or coin"),
@@ -48,7 +50,9 @@ FACTS: Final[Mapping[str, str]] = {
     "corrects": N_("Corrects record"),
     "currency": N_("Currency"),
     "currencyMode": N_("Currencies"),
+    "daily_limit_units": N_("Limit a day"),
     "day": N_("Day"),
+    "deadline_after_ms": N_("Approved within"),
     "digest": N_("Digest of the figures"),
     "direction": N_("Where to"),
     "done": N_("Done"),
@@ -67,6 +71,8 @@ FACTS: Final[Mapping[str, str]] = {
     "factor": N_("Factor"),
     "failures": N_("Failed sign-ins"),
     "firstApprovedBy": N_("First approved by"),
+    "fee_minimum_units": N_("Smallest withdrawal fee"),
+    "fee_rate_e8": N_("Withdrawal fee"),
     "firstBlock": N_("First block"),
     "from": N_("From"),
     "fromCell": N_("From cell"),
@@ -78,6 +84,7 @@ FACTS: Final[Mapping[str, str]] = {
     "hasPin": N_("Has a PIN"),
     "hotWallet": N_("Hot wallet"),
     "isHeld": N_("Held"),
+    "is_own_wallet": N_("To a wallet of the platform"),
     "keyPath": N_("Path of its key"),
     "kinds": N_("Kinds of messages"),
     "lastBlock": N_("Last block"),
@@ -89,6 +96,8 @@ FACTS: Final[Mapping[str, str]] = {
     "limitDebit": N_("Limit per debit"),
     "logIndex": N_("Place in its transaction's logs"),
     "maxAgeMs": N_("Holds for"),
+    "mcOrderId": N_("Merchant's order number"),
+    "mc_order_id": N_("Merchant's order number"),
     "merchantId": N_("Merchant"),
     "months": N_("Months"),
     "mostHot": N_("At most hot"),
@@ -126,6 +135,7 @@ FACTS: Final[Mapping[str, str]] = {
     "rotated": N_("New secret"),
     "round": N_("Round"),
     "schema": N_("Schema"),
+    "second_limit_units": N_("Second approval above"),
     "secretNo": N_("Number of the key's secret"),
     "second factor": N_("Second factor"),
     "signed_units": N_("Amount"),
@@ -167,7 +177,7 @@ _IN_USDT: Final = frozenset(
     }
 )
 """Amounts as texts. Their currency is USDT unless a fact beside them names it, or another asset."""
-_SPANS: Final = frozenset({"maxAgeMs", "overlapMs"})
+_SPANS: Final = frozenset({"maxAgeMs", "overlapMs", "deadline_after_ms"})
 _ACTORS: Final = frozenset(
     {"actor", "approvedBy", "askedBy", "firstApprovedBy", "proposedBy", "proposed_by", "stoppedBy"}
 )
@@ -176,6 +186,9 @@ _NOTHING: Final[Mapping[str, str]] = {
     "allowedAddresses": N_("anywhere"),
     "daily-limit": N_("no limit"),
     "dailyLimit": N_("no limit"),
+    "daily_limit_units": N_("no limit"),
+    "second_limit_units": N_("no limit"),
+    "approval_limit_units": N_("no limit"),
     "limitDay": N_("no limit"),
     "limitDebit": N_("no limit"),
     "maxAgeMs": N_("no limit"),
@@ -185,6 +198,8 @@ _NOTHING: Final[Mapping[str, str]] = {
 """What it means that a fact has no value; of others, "none"."""
 _VALUES: Final[Mapping[str, Mapping[str, str]]] = {
     "amount": {"all": N_("everything that is there")},
+    "approvedBy": {BY_LIMIT: N_("nobody: it is below the limit")},
+    "currencyMode": {"KFB": N_("USDT and KFB"), "USDT": N_("USDT alone")},
     "direction": {
         "to_cold": N_("To the cold wallet"),
         "to_hot": N_("Refill of the hot wallet"),
@@ -229,6 +244,8 @@ def say_fact(
         return ", ".join(say_fact(name, {**facts, name: one}, names, translate) or "" for one in value)
     if isinstance(value, dict):
         return say_facts(value, names, translate)
+    if name == "txnStatus" and str(value) == str(PENDING) and facts.get("approvedBy") not in (None, "none"):
+        return translate(N_("Approved, not yet paid"))
     if str(value) in _VALUES.get(name, ()):
         return translate(_VALUES[name][str(value)])
     if name == "amount" and "asset" in facts:
@@ -253,6 +270,8 @@ def _say_number(name: str, value: int, facts: Mapping[str, Any], names: Mapping[
         return names.get(value, str(value))
     if name.endswith(("_units", "Units")):
         return f"{group_digits(format_units(value))} {facts.get('currency') or USDT}"
+    if name.endswith("_rate_e8"):
+        return show_percent(format_rate(value))
     if name in _SPANS:
         return show_time(value)
     if name == "day":

@@ -13,6 +13,7 @@ SIDES: Final[Mapping[str, str]] = {
     "merchant": N_("{name}, of the merchant"),
     "sub-user": N_("{name}, sub-user"),
     "operator": "{name}",
+    "sandbox": N_("a test with the key {name}"),
 }
 """Who acted, by the first part of the actor's name."""
 
