@@ -116,7 +116,7 @@ def test_an_obstacle_and_frozen_orders_are_told_where_money_is_looked_at(till: T
     for path in ("/console", QUEUE, PAYOUTS, "/console/reconciliation"):
         told = banner(operator, path)
         assert f"The hot wallet on TRC20 holds too little One order waits. {cause}" in told, path
-        assert "Payouts on TRC20 are frozen until an operator has looked One order waits." in told, path
+        assert "An operator has to look at frozen orders on TRC20 One order waits." in told, path
     assert banner(operator, "/console/debugger") == ""
     page = read_text(operator.page(PAYOUTS))
     assert "the journal has no entry for this order" in page

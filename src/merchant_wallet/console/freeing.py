@@ -47,7 +47,10 @@ class Way(msgspec.Struct, frozen=True):
 
 
 FROZEN: Final = Way(
-    N_("Compare the order, its signed transfers and the chain. Then resume it, or cancel it."),
+    N_(
+        "Compare the order, its signed transfers and the chain. Then resume it. A pending one can be"
+        " cancelled."
+    ),
     Right.THAW,
     command="merchant-wallet withdrawals resume",
 )

@@ -32,7 +32,7 @@ MONEY_PAGES: Final = ("overview", "withdrawals", "payouts", "reconciliation")
 
 ONE_WAITS: Final = N_("One order waits.")
 SOME_WAIT: Final = N_("{count} orders wait.")
-ORDERS_FROZEN: Final = N_("Payouts on {chain} are frozen until an operator has looked")
+ORDERS_FROZEN: Final = N_("An operator has to look at frozen orders on {chain}")
 
 
 class Notice(msgspec.Struct, frozen=True):

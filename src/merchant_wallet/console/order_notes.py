@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from merchant_wallet.base.addresses import parse_wallet_address
-from merchant_wallet.book.rules.withdrawals import PAID
+from merchant_wallet.book.rules.withdrawals import CANCELLED, EXPIRED, FAILED, PAID, REFUNDED
 from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.console.request import Connection, ConsoleRequest
 from merchant_wallet.merchants.own_addresses import list_wallets
@@ -27,13 +27,14 @@ MIN_USUAL_PAYOUTS: Final = 3
 """With fewer payouts than this there is no usual amount."""
 LARGE_TIMES: Final = 5
 MAX_SAME_DAY: Final = 20
+_UNPAID: Final = frozenset({FAILED, CANCELLED, EXPIRED, REFUNDED})
 
 NEW_ADDRESS: Final = N_("Never paid before")
 OF_WALLET: Final = N_("Our own wallet")
 OF_SUB_USER: Final = N_("Wallet of sub-user {name}")
 OF_MERCHANT: Final = N_("Our own deposit address")
 LARGE: Final = N_("{times} times the usual amount")
-SAME_DAY: Final = N_("{count} orders to it today")
+SAME_DAY: Final = N_("{count} other orders to it today")
 LIKE: Final[Mapping[Known, str]] = {
     Known.PAID: N_("Looks like {ends}, paid {count} times, but is another"),
     Known.ALLOWED: N_("Looks like {ends} of the allow-list, but is another"),
@@ -119,9 +120,16 @@ async def _read(request: ConsoleRequest, conn: Connection, lines: Sequence[Order
     )
 
 
+def _count_same_day(history: AddressHistory, order: OrderLine, since_ms: int) -> int:
+    """How many other orders to the address the day has. What ended without a payment does not count."""
+    live = sum(one.recent for one in history.sums if one.status not in _UNPAID)
+    return live - int(order.created_ms >= since_ms and order.status not in _UNPAID)
+
+
 async def _add_notes(
     request: ConsoleRequest, conn: Connection, order: OrderLine, known: _Known
 ) -> NotedOrder:
+    since_ms = request.at_ms // DAY_MS * DAY_MS
     history = known.histories[order.address]
     paid = [one for one in history.sums if one.status == PAID]
     lookalikes = tuple(known.lookalikes.get(_name_address(order), ()))
@@ -130,7 +138,7 @@ async def _add_notes(
         notes.append(OrderNote("warn", NEW_ADDRESS))
     if (times := known.usual[order.merchant_id].times(order.amount_units)) >= LARGE_TIMES:
         notes.append(OrderNote("warn", LARGE, {"times": times}))
-    if (count := sum(one.recent for one in history.sums)) > 1:
+    if count := _count_same_day(history, order, since_ms):
         notes.append(OrderNote("warn", SAME_DAY, {"count": min(count, MAX_SAME_DAY)}))
     return NotedOrder(
         order=order,

@@ -29,6 +29,8 @@ MAX_COUNTED: Final = 1_000
 MAX_COMPARISONS: Final = 1_000
 """The last sound comparison is searched among so many."""
 FAILED: Final = "failed"
+EXPLAINED: Final = "explained"
+"""No unit is unexplained, but a line of the explanation needs a person."""
 ALIKE: Final = "alike"
 """An order or a proposal whose address looks like a known one and is another."""
 AGAIN: Final = "again"
@@ -297,7 +299,7 @@ async def list_differences(asked: Asked) -> list[Item]:
             row["chain"],
             row["since_ms"],
             {"chain": row["chain"]},
-            form=FAILED if row["is_failed"] else "",
+            form=_name_difference(row),
             # A difference may be explained to the last unit and still need a person: a stranger's transfer.
             amount_units=row["unexplained_units"] or None,
             currency=USDT if row["unexplained_units"] else "",
@@ -308,6 +310,12 @@ async def list_differences(asked: Asked) -> list[Item]:
             row["is_failed"] and row["began_failed"] and asked.at_ms - row["since_ms"] < COMPARED_AGAIN_MS
         )
     ]
+
+
+def _name_difference(row: Row) -> str:
+    if row["is_failed"]:
+        return FAILED
+    return "" if row["unexplained_units"] else EXPLAINED
 
 
 async def list_failed_sign_ins(asked: Asked) -> list[Item]:

@@ -130,6 +130,7 @@ CAUSES: Final = (
     N_("one node shows as final what another does not: {reason}"),
     N_("nothing was paid: {reason}"),
     N_("the sandbox lets this transfer fail"),
+    N_("a test of the sandbox froze it"),
     # Why an order or a hot wallet is frozen, or an order fails.
     N_("the recipient is a {own} of the platform"),
     N_("the journal has no entry for this order"),

@@ -91,6 +91,7 @@ SOURCES: Final[tuple[Source, ...]] = (
         N_("Unexplained differences"),
         {
             "": N_("Books and chain differ on {chain}"),
+            "explained": N_("On {chain} a person has to look at an explained difference"),
             "failed": N_("Books and chain could not be compared on {chain}"),
         },
         "/console/reconciliation/{chain}",

@@ -50,7 +50,7 @@ ACCOUNTS: Final[Mapping[str, str]] = {
 }
 """Every kind of account in words, apart from those of the chains."""
 
-_CHAIN: Final = N_("Received and paid on {network}")
+_CHAIN: Final = N_("Outside, on {network}")
 _WALLET: Final = N_("Sub-user {name}")
 
 ORDER_STATUSES: Final[Mapping[int, str]] = {

@@ -56,7 +56,7 @@ ONE: Final[Mapping[str, One]] = {
     "Merchant not told: given up after {count} attempts": One(
         "count", "Merchant not told: given up after {count} attempt"
     ),
-    "{count} orders to it today": One("count", "{count} order to it today"),
+    "{count} other orders to it today": One("count", "{count} other order to it today"),
     "An obstacle on {chain} keeps {count} orders waiting": One(
         "count", "An obstacle on {chain} keeps {count} order waiting"
     ),
