@@ -202,6 +202,8 @@ def test_without_the_signers_record_nothing_is_accepted_unless_all_open_orders_a
     open_ids = [order_id for order_id, status in rows if status in (0, 1, 3)]
     assert {status for _, status in rows} >= {0, 1}
     fake_writer.run("insert into rollback_evidence values (1001, 'book', 'behind', 'why', 1)")
+    resting = {"order_id": open_ids[0], "chain": "TRC20", "fence": 1, "claimed_by": "w"}
+    fake_writer.insert("payout", **resting, claimed_until_ms=300_000)
     sources = EvidenceSources(rolled_back, OLD_KEY, tmp_path / "signed.jsonl")
     with pytest.raises(RecordMissing):
         accept_all(fake_writer, sources)
@@ -211,8 +213,11 @@ def test_without_the_signers_record_nothing_is_accepted_unless_all_open_orders_a
         fake_writer.url, lambda conn: accept(Databases(conn), sources, REQUEST, freeze_open=True)
     )
     assert list(accepted.frozen_orders) == open_ids
-    frozen = fake_writer.run("select order_id from payout where frozen_ms is not null order by 1").fetchall()
-    assert [order_id for (order_id,) in frozen] == open_ids
+    frozen = fake_writer.run(
+        "select order_id, claimed_until_ms from payout where frozen_ms is not null order by 1"
+    ).fetchall()
+    assert [order_id for order_id, _ in frozen] == open_ids
+    assert {until_ms for _, until_ms in frozen} == {0}, "one that rested is due once it is resumed"
 
 
 UNREADABLE = (

@@ -44,6 +44,7 @@ select u.merchant_id, u.order_id, u.chain,
        u (merchant_id, order_id, chain, status, is_approved)
 on conflict (merchant_id, order_id) do update
    set fence = payout.fence + 1, claimed_by = coalesce(payout.claimed_by, excluded.claimed_by),
-       frozen_cause = excluded.frozen_cause, frozen_ms = excluded.frozen_ms
+       -- An order that rested is due as soon as an operator resumes it.
+       claimed_until_ms = 0, frozen_cause = excluded.frozen_cause, frozen_ms = excluded.frozen_ms
  where payout.frozen_ms is null
 returning order_id;
