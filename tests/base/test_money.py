@@ -208,6 +208,10 @@ def test_the_largest_balance_can_be_typed_and_nothing_above_it() -> None:
         parse_units(above)
 
 
+def test_an_amount_can_be_typed_as_pages_print_it() -> None:
+    assert [parse_units(text) for text in ("1,000", "12,345,678.50")] == [10**9, 12_345_678_500_000]
+
+
 def test_a_typed_amount_has_forty_characters_at_most() -> None:
     assert parse_units("0." + "0" * 6) == 0
     with pytest.raises(ValueError, match="has more than 6 decimals"):
@@ -220,6 +224,8 @@ def test_a_typed_amount_has_forty_characters_at_most() -> None:
     ("text", "sentence"),
     [
         ("1e2", "'1e2' is not a plain decimal number such as 12.5"),
+        ("8,20", "'8,20' is not a plain decimal number such as 12.5: it has a comma"),
+        ("10,00.5", "'10,00.5' is not a plain decimal number such as 12.5: it has a comma"),
         ("1.0000001", "1.0000001 has more than 6 decimals"),
     ],
 )

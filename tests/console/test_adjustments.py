@@ -50,6 +50,13 @@ def test_a_proposal_moves_nothing_until_another_person_accepts_it(shop: Shop, pe
     assert shop.balances()[0] == "1025"
 
 
+def test_the_direction_of_an_adjustment_is_chosen_by_a_person(shop: Shop, people: People) -> None:
+    ann = people.signed_in("operator")
+    assert "checked" not in ann.page(f"{ADJUSTMENTS}/new")
+    answer = ann.post(f"{ADJUSTMENTS}/new", fill(shop, direction=""))
+    assert (answer.status_code, "Choose whether" in read_text(answer.text)) == (422, True)
+
+
 def test_an_acceptance_that_was_refused_is_closed_in_the_audit_log(
     platform: Platform, shop: Shop, people: People
 ) -> None:

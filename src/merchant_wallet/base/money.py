@@ -27,6 +27,7 @@ MAX_RATE_AGE_S: Final = 3_153_600_000
 # The sum of two balances still fits into a signed 64-bit column.
 MAX_BALANCE_UNITS: Final = 2**62
 
+_is_grouped = re.compile(r"[1-9][0-9]{0,2}(?:,[0-9]{3})+(?:\.[0-9]+)?").fullmatch
 _match_decimal = re.compile(r"(0|[1-9][0-9]*)(?:\.([0-9]+))?").fullmatch
 # Much longer than any real input, and much shorter than the length at which int() raises an error.
 _MAX_TYPED_LENGTH: Final = 40
@@ -123,7 +124,11 @@ def _scale(whole: str, fraction: str, decimals: int) -> int:
 
 
 def _parse_typed(text: str, decimals: int) -> int:
-    match = _match_decimal(text) if len(text) <= _MAX_TYPED_LENGTH else None
+    # Pages print 1,000.50, and people copy that.
+    plain = text.replace(",", "") if _is_grouped(text) else text
+    match = _match_decimal(plain) if len(text) <= _MAX_TYPED_LENGTH else None
+    if match is None and "," in text:
+        raise InvalidInput(text[:_MAX_TYPED_LENGTH], "is not a plain decimal number such as 12.5: it has a comma")
     if match is None:
         if text[:1] == "-" and len(text) <= _MAX_TYPED_LENGTH and _match_decimal(text[1:]):
             raise InvalidInput(text, "is below 0")

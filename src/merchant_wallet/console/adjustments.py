@@ -42,7 +42,8 @@ FIELDS: Final = ("merchant", "direction", "currency", "amount", "sub-user", "rea
 CREDIT: Final = "credit"
 DEBIT: Final = "debit"
 NO_MERCHANT: Final = N_("No merchant has this id, key or name.")
-NO_AMOUNT: Final = N_("An amount above 0 with at most 6 decimals.")
+NO_DIRECTION: Final = N_("Choose whether the account gets or gives the amount.")
+NO_AMOUNT: Final = N_("An amount above 0 with at most 6 decimals after a point, such as 1,000.50.")
 NO_REASON: Final = N_("Say why, in 1 to 500 characters: the book keeps the reason forever.")
 NO_SUB_USER: Final = N_("This merchant has no such sub-user.")
 NO_CURRENCY: Final = N_("There is no such account: the merchant or the wallet holds another currency.")
@@ -198,8 +199,10 @@ def _find_reason_error(request: ConsoleRequest) -> dict[str, str]:
 async def _judge(request: ConsoleRequest, conn: Connection) -> tuple[MerchantRef | None, dict[str, str]]:
     """The merchant, and the errors of the form."""
     form, errors = request.form, _find_reason_error(request)
-    if form.text("direction") not in (CREDIT, DEBIT) or form.text("currency") not in CURRENCIES:
+    if form.text("currency") not in CURRENCIES:
         raise HTTPException(400)
+    if form.text("direction") not in (CREDIT, DEBIT):
+        errors["direction"] = request.translate(NO_DIRECTION)
     try:
         if parse_units(form.text("amount")) <= 0:
             errors["amount"] = request.translate(NO_AMOUNT)

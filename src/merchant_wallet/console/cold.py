@@ -54,6 +54,7 @@ MAX_QR_CHARS: Final = 1_200
 
 BEGUN: Final = N_("The transfer has begun. This page shows how far it is.")
 CHANGED: Final = N_("Changed.")
+CHANGED_PAID: Final = N_("Changed. Orders of merchants were paid to this address before: {count}.")
 SIGNED: Final = N_("The signature is right. The workers send the transaction now.")
 DROPPED: Final = N_("The workers ask the chain, and give it up if nothing of it is there.")
 NOT_DROPPED: Final = N_("It can't be given up any more: it was sent, or it has ended.")
@@ -191,6 +192,8 @@ async def _change(
         return await _show_refused(request, conn, chain, form, refused)
     if isinstance(found, int):
         return request.redirect(f"{COLD}/transfers/{found}", BEGUN)
+    if paid := facts[1].get("paidOrders"):
+        return request.redirect(COLD, CHANGED_PAID, tone=flash.WARN, count=str(paid))
     return request.redirect(COLD, CHANGED)
 
 
