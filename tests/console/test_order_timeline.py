@@ -10,6 +10,7 @@ from merchant_wallet.book.outcomes import Withdrawal
 from merchant_wallet.book.state import Step
 from merchant_wallet.console.order_timeline import (
     CURRENT,
+    FROZEN,
     TODO,
     WRONG,
     Timeline,
@@ -135,3 +136,10 @@ def test_an_order_that_came_to_nothing_has_nothing_before_it(status: int, title:
     moments = build(order(status))
     assert moments[-1].title == title
     assert all(moment.state not in (CURRENT, TODO) for moment in moments)
+
+
+def test_a_freeze_is_an_event_for_the_platform_and_not_for_the_merchant() -> None:
+    cause = "the journal has no entry for this order"
+    for names, told in ((True, [cause]), (False, [])):
+        made = Timeline(order(1), steps(1), [], [], names, "", frozen_ms=15, frozen_cause=cause)
+        assert [one.note for one in build_timeline(made) if one.title == FROZEN] == told

@@ -128,7 +128,9 @@ def _parse_typed(text: str, decimals: int) -> int:
     plain = text.replace(",", "") if _is_grouped(text) else text
     match = _match_decimal(plain) if len(text) <= _MAX_TYPED_LENGTH else None
     if match is None and "," in text:
-        raise InvalidInput(text[:_MAX_TYPED_LENGTH], "is not a plain decimal number such as 12.5: it has a comma")
+        raise InvalidInput(
+            text[:_MAX_TYPED_LENGTH], "is not a plain decimal number such as 12.5: it has a comma"
+        )
     if match is None:
         if text[:1] == "-" and len(text) <= _MAX_TYPED_LENGTH and _match_decimal(text[1:]):
             raise InvalidInput(text, "is below 0")

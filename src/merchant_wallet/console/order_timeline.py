@@ -51,6 +51,7 @@ TWO: Final = N_("Above the second limit: two people must approve it")
 WAITS_FOR_SECOND: Final = N_("Waits for a second person's approval")
 SIGNED: Final = N_("Transfer {number} signed")
 SENT: Final = N_("Transfer {number} taken by a node")
+FROZEN: Final = N_("Frozen until an operator has looked")
 TO_BE_PAID: Final = N_("Payment on the chain")
 TO_BE_FINAL: Final = N_("Final on the chain")
 CALLBACK_DUE: Final = N_("Merchant told")
@@ -108,11 +109,13 @@ class Timeline(msgspec.Struct, frozen=True):
     me: str
     waits: str = ""
     screening: Screening | None = None
+    frozen_ms: int | None = None
+    frozen_cause: str = ""
 
 
 def build_timeline(timeline: Timeline) -> list[TimelineEvent]:
     """The points of the timeline, what comes next last."""
-    parts = (_list_steps, _list_approvals, _list_screening, _list_transfers)
+    parts = (_list_steps, _list_approvals, _list_screening, _list_freeze, _list_transfers)
     past = sorted([moment for part in parts for moment in part(timeline)], key=_at)
     return [*past, *_list_callbacks(timeline), *_list_remaining(timeline)]
 
@@ -172,6 +175,13 @@ def _list_screening(timeline: Timeline) -> list[TimelineEvent]:
         return []
     state = WRONG if found.state is State.REFUSED else DONE
     return [TimelineEvent(SCREENED[found.state], found.changed_ms, state, note=found.decided_by or "")]
+
+
+def _list_freeze(timeline: Timeline) -> list[TimelineEvent]:
+    """The freeze that holds the order now, for the platform's staff."""
+    if timeline.frozen_ms is None or not timeline.names:
+        return []
+    return [TimelineEvent(FROZEN, timeline.frozen_ms, WRONG, note=timeline.frozen_cause)]
 
 
 def _list_transfers(timeline: Timeline) -> list[TimelineEvent]:

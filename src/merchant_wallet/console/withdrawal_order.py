@@ -105,6 +105,8 @@ async def _read(request: ConsoleRequest, conn: Connection, line: OrderLine) -> d
             request.actor,
             now,
             screened,
+            line.frozen_ms,
+            line.frozen_cause or "",
         )
     )
     shown: dict[str, Any] = {
