@@ -14,6 +14,7 @@ from merchant_wallet.api.wire import Fields
 from merchant_wallet.audit.records import Author
 from merchant_wallet.base.addresses import format_address
 from merchant_wallet.base.currencies import USDT
+from merchant_wallet.book.commands import CreateWithdrawal
 from merchant_wallet.chains.sandbox.recipients import SETTLED
 from merchant_wallet.merchants.records import Merchant
 from merchant_wallet.sandbox import store
@@ -71,4 +72,5 @@ async def _create_frozen_order(call: Call, fields: Fields) -> None:
     order: Fields = {**named, "address": format_address(chain, SETTLED)}
     command = CREATE.prepare(call.merchant, order, call.context.operations)
     await _act(call, FUND, named)
+    assert isinstance(command, CreateWithdrawal)
     await create_frozen(call, command)
