@@ -17,7 +17,7 @@ from merchant_wallet.cli.terminal import note, print_document
 
 _ASSIGNED: Final = re.compile(r"^Got unexpected extra argument\S* \(([a-z][a-z-]*)=(\S+)\)$")
 """A merchant's setting as an argument: the library's words."""
-TYPED_JSON: Final = f"{__name__}.typed_json"
+TYPED_JSON: Final = f"{__name__}:typed_json"
 
 
 class Program(TyperGroup):
