@@ -1,6 +1,7 @@
 """The writer's connection: answers come in order, and a loss is reported at once."""
 
 import asyncio
+import time
 from collections.abc import Awaitable
 from typing import Any
 
@@ -203,6 +204,19 @@ def test_a_statement_that_takes_too_long_loses_the_connection(database_url: str)
         with pytest.raises(ConnectionLost, match="no answer in time"):
             await connection.run([(b"nap", (b"60",))])
         assert connection.is_broken
+        await connection.close()
+
+    run(scenario())
+
+
+def test_an_answer_that_came_while_this_process_stood_still_is_read(database_url: str) -> None:
+    async def scenario() -> None:
+        connection = await _open(database_url, timeout_s=0.2)
+        napping = asyncio.create_task(connection.run([(b"nap", [b"0.05"])]))
+        await asyncio.sleep(0)
+        time.sleep(0.3)  # noqa: ASYNC251 - the process stands still.
+        await _soon(napping)
+        assert not connection.is_broken
         await connection.close()
 
     run(scenario())

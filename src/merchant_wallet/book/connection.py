@@ -151,6 +151,14 @@ class PipelineConnection:
         self._lose(OperationalError("the connection was closed"))
         await self._psycopg_connection.close()
 
+    def _expire(self) -> None:
+        """The time is over. If this process stood still meanwhile, the answer may have come unread."""
+        answered = self._answered
+        if answered is not None and not answered.done():
+            self._read()
+        if answered is None or not answered.done():
+            self._lose(TimeoutError("no answer in time"))
+
     def _lose(self, reason: BaseException) -> None:
         """Mark the connection as lost, and fail the run that waits.
 
@@ -186,7 +194,7 @@ class PipelineConnection:
 
     async def _with_deadline(self, work: Coroutine[object, object, T], waits_s: float = 0.0) -> T:
         limit_s = self._timeout_s + waits_s
-        alarm = self._loop.call_later(limit_s, self._lose, TimeoutError("no answer in time"))
+        alarm = self._loop.call_later(limit_s, self._expire)
         try:
             return await work
         except (OperationalError, OSError) as error:
