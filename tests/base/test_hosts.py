@@ -1,11 +1,15 @@
 """The hosts of a URL: which one new sessions lead to, and which sessions are cut."""
 
 import asyncio
+import errno
+import os
+import time
 from collections.abc import Iterator
 from itertools import count
 
 import psycopg
 import pytest
+import uvloop
 from psycopg.conninfo import conninfo_to_dict
 from tests.crash.cutting_proxy import CuttingProxy, cutting
 from tests.waits import eventually
@@ -149,3 +153,55 @@ async def _fall_silent(proxy: CuttingProxy, url: str) -> None:
     await eventually(is_back)
     async with await connect(url) as again:
         assert (await (await again.execute("select 1")).fetchone()) == (1,)
+
+
+def test_an_answer_that_came_while_this_process_stood_still_counts(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario() -> None:
+        line = host_watch._Line(database_url, Hosts.of(database_url).hosts[0])
+        await line.ask()
+        session = line._connection
+        monkeypatch.setattr(host_watch, "ANSWER_S", 0.05)
+        monkeypatch.setattr(host_watch, "LATE_S", 0.02)
+        asking = asyncio.create_task(line.ask())
+        while not asking.done():
+            await asyncio.sleep(0)
+            time.sleep(0.1)  # noqa: ASYNC251 - the process stands still.
+        assert await asking is not None
+        assert line._connection is session
+        await line.close()
+
+    uvloop.run(scenario())
+
+
+@pytest.mark.parametrize(
+    ("number", "answer"),
+    [(errno.EHOSTUNREACH, SILENT), (errno.ENETUNREACH, SILENT), (errno.ECONNREFUSED, DOWN)],
+)
+def test_a_host_that_there_is_no_way_to_is_silent_and_one_that_refuses_is_not(
+    number: int, answer: Answer | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(*_: object, **__: object) -> None:
+        raise psycopg.OperationalError(f"connection failed: {os.strerror(number)}\n\tIs the server running?")
+
+    monkeypatch.setattr(psycopg.AsyncConnection, "connect", fail)
+    url = "postgresql://u@gone.example/wallet"
+    assert asyncio.run(host_watch._Line(url, Hosts.of(url).hosts[0]).ask()) == answer
+
+
+def test_a_server_that_may_not_tell_its_timeline_keeps_the_session(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(host_watch, "_READ_TIMELINE", b"select wal_position_of_a_provider()")
+
+    async def scenario() -> None:
+        line = host_watch._Line(database_url, Hosts.of(database_url).hosts[0])
+        assert await line.ask() == DOWN
+        session = line._connection
+        assert session is not None
+        assert await line.ask() == DOWN
+        assert line._connection is session
+        await line.close()
+
+    asyncio.run(scenario())

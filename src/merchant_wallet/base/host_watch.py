@@ -5,10 +5,14 @@ Rules:
 - A host that leaves two questions in a row unanswered is silent. The second one takes a new session. A loaded
   server answers: the question needs no disk and no lock.
 - A question that fails is an answer as well: the server or its kernel lives. What refuses sessions is found
-  out by those who need one.
+  out by those who need one. That there is no way to a host was answered by this machine or a router: silence.
+- What this process could not read because it stood still itself is not unanswered yet.
 """
 
 import asyncio
+import errno
+import os
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -36,9 +40,16 @@ SEARCH_INTERVAL_S: Final = 0.25
 ANSWER_S: Final = 1.5
 QUESTIONS: Final = 2
 """So many unanswered questions are silence: with the pause, after 4 s at the latest."""
+LATE_S: Final = 0.2
+"""If a wait for an answer took this much longer than asked for, this process stood still."""
 FIRST_ANSWERS_S: Final = 5.0
 """A start waits this long for the first answers."""
 APPLICATION_NAME: Final = "merchant-wallet host watch"
+_NO_WAY: Final = [
+    os.strerror(number)
+    for number in (errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EHOSTDOWN, errno.ENETDOWN, errno.ETIMEDOUT)
+]
+"""What libpq says when nothing of the host answered."""
 
 
 class HostWatch:
@@ -150,6 +161,7 @@ class _Line:
     def __init__(self, url: str, host: Host) -> None:
         self._conninfo = _name_host(url, host)
         self._connection: psycopg.AsyncConnection[Any] | None = None
+        self._is_refused = False
 
     async def ask(self) -> Answer | None:
         """The host's answer, or None for silence."""
@@ -157,17 +169,25 @@ class _Line:
         for _ in range(QUESTIONS):
             asking = asyncio.create_task(self._ask_once())
             try:
-                await asyncio.wait({asking}, timeout=ANSWER_S)
-                if asking.done():
+                if await _is_done_in_time(asking):
                     return asking.result()
                 answer = None
-            except psycopg.Error:
-                answer = Answer(reached=False)
+            except psycopg.Error as error:
+                if self._connection is not None and not self._connection.closed:
+                    return self._note_refusal(error)
+                answer = None if any(text in str(error) for text in _NO_WAY) else Answer(reached=False)
             finally:
                 if not asking.done():
                     await self._give_up(asking)
             await self.close()
         return answer
+
+    def _note_refusal(self, error: psycopg.Error) -> Answer:
+        """The server answers, but a provider or a pooler forbids this question. The session is good."""
+        if not self._is_refused:
+            log.warning("a host of the database does not tell its timeline", reason=str(error))
+        self._is_refused = True
+        return Answer(reached=False)
 
     async def _give_up(self, asking: "asyncio.Task[Answer]") -> None:
         if self._connection is None:
@@ -187,3 +207,13 @@ class _Line:
         kept, self._connection = self._connection, None
         if kept is not None:
             await kept.close()
+
+
+async def _is_done_in_time(asking: "asyncio.Task[Answer]") -> bool:
+    """Wait for an answer, and once more if this process stood still meanwhile: it may have come."""
+    for _ in range(2):
+        begun_s = time.monotonic()
+        await asyncio.wait({asking}, timeout=ANSWER_S)
+        if asking.done() or time.monotonic() - begun_s < ANSWER_S + LATE_S:
+            break
+    return asking.done()
