@@ -18,6 +18,7 @@ QUICK_ALONE: Final = "not extended"
 """The marker expression of `make test`."""
 EXTENDED: Final = {
     "tests/api/test_connection_floods.py": "thousands of connections",
+    "tests/base/test_hosts.py::test_who_waits": "waits for time-outs",
     "tests/bench/": "tools: the benchmarks",
     "tests/browser/": "every look of every page, in two browsers",
     "tests/callbacks/test_sender.py::test_ten_merchants_whose_endpoints_hang": "time-outs of many endpoints",
@@ -101,6 +102,8 @@ EXTENDED: Final = {
     "tests/crash/test_backups.py": "loops of kills",
     "tests/crash/test_database_outages.py": "loops of kills",
     "tests/crash/test_killed.py": "loops of kills",
+    "tests/crash/test_lost_commit.py::test_a_commit_that_a_loaded": "waits for time-outs",
+    "tests/crash/test_lost_commit.py::test_a_server_that_falls": "waits for time-outs",
     "tests/crash/test_rolled_back.py": "loops of kills",
     "tests/crash/test_two_processes.py": "loops of kills",
     "tests/deposits/test_gaps.py::test_deposits_to_two": "many addresses",
