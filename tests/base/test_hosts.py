@@ -16,7 +16,7 @@ from tests.waits import eventually
 
 from merchant_wallet.base import host_watch
 from merchant_wallet.base.cells import Cell
-from merchant_wallet.base.db import connect, is_database_away
+from merchant_wallet.base.db import connect, connect_sync, is_database_away
 from merchant_wallet.base.host_watch import watching
 from merchant_wallet.base.hosts import Answer, Host, Hosts, choose
 from merchant_wallet.merchants.cells.directory import Directory
@@ -89,6 +89,13 @@ def test_addresses_and_ports_stay_with_their_hosts() -> None:
     found = conninfo_to_dict(choose(url))
     Hosts.of(url).forget()
     assert (found["host"], found["hostaddr"], found["port"]) == ("b,a", "10.9.8.2,10.9.8.1", "7,5432")
+
+
+@pytest.mark.parametrize("ports", ["1,2", "1,2,3", "1,2,3,4"])
+def test_a_url_whose_ports_do_not_match_its_hosts_is_refused_by_libpq(ports: str) -> None:
+    url = f"host=a,b{',c' if ports == '1,2' else ''} port={ports}"
+    with pytest.raises(psycopg.OperationalError, match="could not match"):
+        connect_sync(url)
 
 
 @pytest.mark.parametrize(

@@ -140,13 +140,13 @@ def only(conninfo: str, host: Host) -> str:
 
 
 def _split(conninfo: str) -> list[dict[str, str]]:
-    """The parameters of each host. libpq takes one port for all, or one for each."""
+    """The parameters of each host. libpq takes one port for all or one for each, and refuses all else."""
     given: dict[str, Any] = conninfo_to_dict(conninfo)
     host, hostaddr, port = (str(given.get(name) or "").split(",") for name in _PARAMETERS)
     count = max(len(host), len(hostaddr))
     ports = [each or os.environ.get("PGPORT", _USUAL_PORT) for each in port]
     parts = (part * count if len(part) == 1 else part for part in (host, hostaddr, ports))
-    return [dict(zip(_PARAMETERS, each, strict=True)) for each in zip(*parts, strict=True)]
+    return [dict(zip(_PARAMETERS, each, strict=True)) for each in zip(*parts, strict=False)]
 
 
 def _join(places: list[dict[str, str]]) -> dict[str, str | None]:
