@@ -9,6 +9,7 @@ from functools import partial
 import pytest
 from tests.crash.cutting_proxy import CuttingProxy, Order, cutting
 from tests.crash.shop import ALICE, COIN, Shop, open_shop, run
+from tests.waits import eventually
 
 from merchant_wallet.base.codes import Refusal
 from merchant_wallet.base.db import connect
@@ -16,7 +17,7 @@ from merchant_wallet.book import committer
 from merchant_wallet.book.batch import Batch, Mode
 from merchant_wallet.book.cache import BookCache
 from merchant_wallet.book.commands import ReadBalances, ReadSubUser
-from merchant_wallet.book.connection import PipelineConnection
+from merchant_wallet.book.connection import APPLICATION_NAME, PipelineConnection
 from merchant_wallet.book.errors import CommitUnknown, Unavailable
 from merchant_wallet.book.outcomes import Outcome, Transferred
 from merchant_wallet.book.writer import Writer
@@ -391,5 +392,40 @@ def test_a_book_that_stayed_out_of_the_claim_is_written_after_the_lost_commit(
         answers[1].append(elsewhere)
         for shop, given in zip(shops, answers, strict=True):
             await _insist_all_stand(shop, given)
+
+    run(scenario())
+
+
+WAITING = """
+select count(*) from pg_stat_activity where application_name like %s || '%%' and wait_event_type = 'Lock'
+"""
+PATIENT = "set lock_timeout = '1h'; set statement_timeout = '1h';"
+
+
+@pytest.mark.extended
+def test_a_server_does_not_keep_the_sessions_that_were_given_up(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(committer, "LOOK_UP_UNTIL_S", 0.8)
+
+    async def scenario() -> None:
+        shop = await open_shop(database_url)
+        opened = partial(PipelineConnection.open, timeout_s=0.5, session=PATIENT)
+        writer = Writer(database_url, connections=2, open_connection=opened)
+        standing = await shop.gather(writer, [shop.credit("before")])
+        async with await connect(database_url) as observer, await connect(database_url) as other:
+            await other.execute("begin")
+            await other.execute("select from book where merchant_id = %s for update", [shop.merchant_id])
+            (answer,) = await shop.gather(writer, [shop.credit("meanwhile")])
+            assert isinstance(answer, Unavailable), answer
+
+            async def is_left() -> bool:
+                rows = await observer.execute(WAITING, [APPLICATION_NAME])
+                return bool(await rows.fetchone() == (0,))
+
+            # Each would hold one of the server's connections for as long as the lock is held.
+            await eventually(is_left)
+        await writer.close()
+        await _insist_all_stand(shop, standing)
 
     run(scenario())

@@ -8,7 +8,8 @@ layer (`pq`) directly. Rules:
 - After a failed statement the caller rolls back the transaction that it began.
 - After `ConnectionLost` only `close()` may be called.
 - A server that does not answer in `ANSWER_S` is not waited for: callers get an answer within 6 s. A commit
-  that a loaded disk delays so long costs its session, and is looked up (`committer`).
+  that a loaded disk delays so long costs its session, and is looked up (`committer`). The server ends a
+  session that was given up while it waits for a lock, so none piles up there.
 """
 
 import asyncio
@@ -33,7 +34,7 @@ SESSION = """
 set lock_timeout = '10s'; set statement_timeout = '20s'; set idle_in_transaction_session_timeout = '30s';
 set jit = off; set plan_cache_mode = force_generic_plan; set enable_indexscan = on; set enable_nestloop = on;
 set enable_seqscan = off; set enable_hashjoin = off; set enable_mergejoin = off; set enable_memoize = off;
-set enable_material = off;
+set enable_material = off; set client_connection_check_interval = '1s';
 """
 
 APPLICATION_NAME: Final = "merchant-wallet writer"
