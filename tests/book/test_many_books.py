@@ -287,8 +287,10 @@ def test_a_group_that_comes_late_is_not_done_twice(
     run(scenario())
 
 
-async def _with_short_deadline(connection: PipelineConnection, work: Coroutine[object, object, Any]) -> Any:
-    """As the connection's own timeout, which is half a minute."""
+async def _with_short_deadline(
+    connection: PipelineConnection, work: Coroutine[object, object, Any], waits_s: float = 0.0
+) -> Any:
+    """As the connection's own timeout, which is longer, and without the time to wait for a book."""
     connection._timeout_s = 2.0
     return await WITH_DEADLINE(connection, work)
 

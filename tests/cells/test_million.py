@@ -65,5 +65,7 @@ def test_lists_of_a_cell_with_a_million_rows_read_a_few_of_them(layout: Layout) 
 def test_this_would_find_a_table_that_is_read_as_a_whole(layout: Layout) -> None:
     with connect_sync(layout.far_url) as far, far.transaction():
         far.execute(MERCHANTS)
+        (before,) = far.execute(ROWS_READ).fetchone() or (0,)
         far.execute(b"select count(*) from merchant")
-        assert far.execute(ROWS_READ).fetchone() == (20,)
+        (after,) = far.execute(ROWS_READ).fetchone() or (0,)
+        assert after - before == 20

@@ -328,7 +328,8 @@ def test_what_passed_and_could_not_be_signed_for_a_day_is_asked_about_again(scre
             1,
         )
         told.check_error = None
-        await rest(scene, 120_000)
+        # What has waited for long is looked at again after minutes.
+        await rest(scene, 600_000)
         assert await shop.pay(payer, order) == REFUNDED
         found = await scene.screening(order.order_id)
         assert (found.state, found.round_no, told.built) == (State.REFUSED, 2, [])

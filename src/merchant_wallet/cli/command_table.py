@@ -126,7 +126,7 @@ ROWS: Final = (
     Row(
         "inbox",
         "inbox",
-        "List what waits for a person, the most urgent first: at most a hundred of each kind.",
+        "List what waits for a person, the most urgent first: at most a thousand of each kind.",
         is_group=False,
     ),
     Row("notifications", "notifications", "Messages to operators about what waits for them."),
