@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+from collections import Counter
 from collections.abc import Coroutine, Sequence
 from contextlib import suppress
 from functools import partial
@@ -273,14 +274,19 @@ def test_a_group_that_comes_late_is_not_done_twice(
         os.kill(pid, signal.SIGSTOP)
         try:
             sent = [_send(writer, book, fund(f"late {n}")) for book in books for n in range(each)]
-            answers = await asyncio.wait_for(asyncio.gather(*sent), 3 * TIMEOUT_S)
+            answers = await asyncio.wait_for(asyncio.gather(*sent, return_exceptions=True), 3 * TIMEOUT_S)
         finally:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGCONT)
+        await until_gone(database_url, pid)
         # In vain, each time: the late group has done nothing, also after its session went on.
-        assert set(found) == {frozenset()}
-        assert {type(answer) for answer in answers} == {Adjusted}
-        assert await _balances(database_url) == dict.fromkeys(books, 1 + each)
+        assert set(found) <= {frozenset()}
+        assert found or count > 1, "one book is sent with its commit"
+        # A group that had not got to its commit is not run again: its callers are told so.
+        assert {type(answer) for answer in answers} <= {Adjusted, Unavailable}
+        asked = [book for book in books for _ in range(each)]
+        done = Counter(book for book, answer in zip(asked, answers, strict=True) if type(answer) is Adjusted)
+        assert await _balances(database_url) == {book: 1 + done[book] for book in books}
         await writer.close()
         await _verify(database_url, books)
 

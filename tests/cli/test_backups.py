@@ -206,7 +206,7 @@ def test_what_is_missing_is_said_with_the_setting_or_command_that_gives_it(tmp_p
     assert "WALLET_BACKUP_KEY_FILE" in run("backup", "create", *data, status=2, backup_url=store).stderr
     run("backup", "key", key)
     named = {"backup_url": store, "backup_key_file": key}
-    assert "No wallet is running" in run("backup", "create", *data, status=2, **named).stderr
+    assert "There is no wallet in the folder" in run("backup", "create", *data, status=2, **named).stderr
     assert "backup create" in run("backup", "restore", *data, status=1, **named).stderr
     assert "mount it" in run("backup", "list", status=1, backup_url=tmp_path / "away").stderr
     gone = {**named, "backup_key_file": tmp_path / "gone"}

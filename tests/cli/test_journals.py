@@ -101,13 +101,18 @@ def test_an_empty_statement_in_csv_still_has_its_header(shop: Wallet) -> None:
         (("--account", "purse"), 1, "is no account"),
         (("--account", "subuser:8589934599"), 1, "has no account"),
         (("--from", "yesterday"), 2, "is no moment"),
-        (("--json", "--format", "csv"), 2, "contradict"),
     ],
 )
 def test_a_statement_that_can_not_be_is_refused(
     shop: Wallet, options: tuple[str, ...], status: int, said: str
 ) -> None:
     assert said in shop.refuse("book", "statement", "Shop", *options, status=status)
+
+
+@in_one_cell
+def test_a_statement_in_two_formats_is_refused_as_json(shop: Wallet) -> None:
+    refused = shop.run("book", "statement", "Shop", "--json", "--format", "csv", status=2)
+    assert "contradict" in json.loads(refused.stdout)["msg"]
 
 
 @each_row(

@@ -215,7 +215,7 @@ def test_the_preview_tells_what_the_interface_answers(people: People, shop: Shop
     assert f"{back['amountArrival']} USDT arrives" in part
 
 
-@pytest.mark.parametrize("amount", ["", "0", "-1", "1e3", "1,000", "abc", "1.0000001", "9" * 60])
+@pytest.mark.parametrize("amount", ["", "0", "-1", "1e3", "1,00", "abc", "1.0000001", "9" * 60])
 def test_an_amount_that_is_none_previews_nothing(people: People, shop: Shop, amount: str) -> None:
     answer = people.signed_in("operator").get(url_of(shop, "/preview"), params={"amount": amount})
     assert answer.status_code == 200

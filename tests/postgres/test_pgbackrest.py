@@ -7,6 +7,7 @@ import subprocess
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from tests.clusters import Cluster
 from tests.crash.shop import Shop, open_shop
 from tests.folders import make_folder
 from tests.tools import require_tool
+from tests.waits import wait_until
 
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.book.writer import Writer
@@ -95,6 +97,11 @@ class BackedUpCluster(Cluster):
         return done.stdout
 
 
+def _remove(root: Path) -> bool:
+    shutil.rmtree(root, ignore_errors=True)
+    return not root.exists()
+
+
 @pytest.fixture
 def cluster() -> Iterator[BackedUpCluster]:
     programs, pgbackrest = require_tool("postgresql-15").parent, require_tool("pgbackrest")
@@ -107,7 +114,7 @@ def cluster() -> Iterator[BackedUpCluster]:
     finally:
         if made.process is not None:
             made.kill()
-        shutil.rmtree(root)
+        wait_until(partial(_remove, root), "the folder is removed, in which a push of WAL may still write")
 
 
 async def credit(shop: Shop, orders: list[str]) -> None:

@@ -59,12 +59,8 @@ MerchantOption = Annotated[
     str | None,
     typer.Option("--merchant", metavar="MERCHANT", help="merchantId, appKey or name.", show_default=False),
 ]
-CurrencyArgument = Annotated[
-    Currency, typer.Argument(metavar="CURRENCY", case_sensitive=False, help=f"{' or '.join(CURRENCIES)}.")
-]
-ChainArgument = Annotated[
-    Chain, typer.Argument(metavar="CHAIN", case_sensitive=False, help=f"{OR_CHAINS}.", show_default=False)
-]
+CurrencyArgument = Annotated[Currency, typer.Argument(metavar="CURRENCY", help=f"{' or '.join(CURRENCIES)}.")]
+ChainArgument = Annotated[Chain, typer.Argument(metavar="CHAIN", help=f"{OR_CHAINS}.", show_default=False)]
 AmountArgument = Annotated[
     str, typer.Argument(metavar="AMOUNT", help="A plain decimal such as 12.5, at most 6 decimals.")
 ]
