@@ -269,6 +269,7 @@ def test_an_adjustment_goes_from_one_person_to_another(visits: Visits, people: P
     ann.goto("/console/adjustments")
     ann.get_by_role("link", name="Propose one").click()
     ann.get_by_label("Merchant").fill("Harbour Tea & Coffee")
+    ann.get_by_label("Credit: add to the account").check()
     ann.get_by_label("Amount").fill("not much")
     ann.get_by_label("Reason").fill("goodwill, ticket 12")
     ann.get_by_role("button", name="Propose").click()
