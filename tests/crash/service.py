@@ -54,11 +54,16 @@ def descendants(pid: int) -> set[int]:
     return below - {pid}
 
 
-def is_side(pid: int, side: str) -> bool:
+def read_command(pid: int) -> list[bytes]:
+    """The words that the process was started with; none if it has ended."""
     try:
-        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+        return Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
     except OSError:
-        return False
+        return []
+
+
+def is_side(pid: int, side: str) -> bool:
+    words = read_command(pid)
     return b"merchant_wallet.processes.side_process" in words and side.encode() in words
 
 

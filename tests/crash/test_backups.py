@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from tests.crash.client import Client
-from tests.crash.service import Service, alive, is_side, kill_all
+from tests.crash.service import Service, alive, is_side, kill_all, read_command
 from tests.forked_commands import ForkedCommand
 from tests.waits import wait_until
 
@@ -84,7 +84,7 @@ def until_stored(service: Service) -> None:
 def find_shipper(service: Service) -> int:
     """The process that stores WAL."""
     for pid in service.look():
-        if b"merchant_wallet.processes.wal_shipping" in Path(f"/proc/{pid}/cmdline").read_bytes():
+        if b"merchant_wallet.processes.wal_shipping" in read_command(pid):
             return pid
     raise AssertionError("no process stores WAL")
 
