@@ -13,7 +13,7 @@ from contextlib import suppress
 from random import Random
 from typing import Final
 
-from simulator.deployment import APART, Deployment, Ran
+from simulator.deployment import APART, Deployment
 from simulator.failure import Contradiction
 from simulator.merchants import Merchant
 from simulator.nature import Recover
@@ -191,12 +191,12 @@ class Administrators:
             await self._deployment.restart(random.choice((1, 2, 3)))
             await self._recover(self._ends)
 
-    async def _insist(self, *arguments: str, most_tries: int = MOST_TRIES) -> Ran:
+    async def _insist(self, *arguments: str, most_tries: int = MOST_TRIES) -> None:
         """Give a command until it succeeds. Raises Unfinished, Contradiction."""
         for _ in range(most_tries):
             ran = await self._deployment.command(*arguments, "--json")
             if ran.ok:
-                return ran
+                return
             if self._ends.is_set():
                 break
             await asyncio.sleep(PAUSE_S)

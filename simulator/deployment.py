@@ -64,7 +64,6 @@ class Deployment:
     home: PostgresServer = field(init=False)
     apart: PostgresServer = field(init=False)
     borders: dict[str, Border] = field(default_factory=dict)
-    starts: int = 0
 
     def __post_init__(self) -> None:
         # Root runs the servers as another user, who must pass through this folder.
@@ -195,7 +194,6 @@ class Deployment:
                 start_new_session=True,
                 cwd="/",
             )
-        self.starts += 1
         assert self._up.stdout is not None
         while line := await self._up.stdout.readline():
             if line.startswith(b"ready: "):

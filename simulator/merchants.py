@@ -16,7 +16,7 @@ from typing import Final
 
 from merchant_wallet_client import Answer, DepositCallback, OrderCallback
 from merchant_wallet_client.callbacks import AnyCallback
-from simulator.book import Book, Doubt, Key
+from simulator.book import CONFLICT, Book, Doubt, Key
 from simulator.client import MOST_TRIES, Client, is_certain, pause
 from simulator.deposits import Deposits, Told
 from simulator.door import SUCCESS, WRONG_SIGN, Account, Lost
@@ -38,7 +38,6 @@ from simulator.payouts import CANCELLED, PAID, RECIPIENTS, RETURNING, Payout
 
 USERS: Final = ("alice", "bob", "carol")
 USED_NONCE: Final = 40103
-CONFLICT: Final = 40900
 MOST_DOUBTS: Final = 4
 APPROVAL_LIMIT: Final = parse("1000")
 STREAM_OF: Final = {DEBIT: "transfer", CREDIT: "transfer", EXCHANGE: "exchange", WITHDRAW: "withdrawal"}

@@ -135,12 +135,12 @@ class Operators:
                     payout.is_approved = True
         # A decision whose command failed may still have been made. The order's own status then tells.
 
-    async def _insist(self, act: str, *arguments: str) -> Ran:
+    async def _insist(self, act: str, *arguments: str) -> None:
         """Give a command until it succeeds. Raises Contradiction."""
         for _ in range(MOST_TRIES):
             ran = await self._run(act, *arguments)
             if ran.ok:
-                return ran
+                return
             await asyncio.sleep(PAUSE_S)
         raise Contradiction(f"'{ran.line}' failed {MOST_TRIES} times: {ran.output}{ran.errors}")
 

@@ -10,6 +10,8 @@ from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
+from simulator.overlaps import ACTS
+
 FAULTS: Final = ("kill", "stop", "cut", "delay", "database")
 LEAST_S: Final = 5.0
 ROUND_S: Final = 60.0
@@ -23,7 +25,7 @@ class Plan:
     seconds: float
     merchants: int = 6
     faults: tuple[str, ...] = FAULTS
-    acts: tuple[str, ...] = ("move", "archive", "restore", "close", "rotation", "restart", "resize")
+    acts: tuple[str, ...] = ACTS
     operators: bool = True
 
     @property

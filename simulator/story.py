@@ -8,7 +8,6 @@ Rules:
 """
 
 import asyncio
-import json
 import shutil
 import tempfile
 from collections import Counter
@@ -17,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
-from typing import Final
+from typing import Any, Final
 
 from merchant_wallet_client.callbacks import AnyCallback
 from simulator.administrators import HOME, Administrators
@@ -80,7 +79,7 @@ class World:
         await self.deployment.create()
         await self.receiver.open()
         await self.operators.set_first_rates()
-        played = json.loads(await self._require("finance", "simulate"))
+        played = await self._require("finance", "simulate")
         cells = {}
         for number in range(self.plan.merchants):
             cell = (HOME, APART)[number % 2]
@@ -167,7 +166,7 @@ class World:
                 raise self.receiver.fault
 
     async def _open_merchant(self, name: str, cell: str) -> Merchant:
-        made = json.loads(await self._require("merchant", "create", name, "--cell", cell))
+        made = await self._require("merchant", "create", name, "--cell", cell)
         account = Account(
             str(made["merchantId"]), name, made["appKey"], made["appSecret"], made["callbackSecret"]
         )
@@ -187,11 +186,11 @@ class World:
         await merchant.open_wallets()
         return merchant
 
-    async def _require(self, *arguments: str) -> str:
+    async def _require(self, *arguments: str) -> Any:
         ran = await self.deployment.command(*arguments, "--json")
         if not ran.ok:
             raise Broken(f"'{ran.line}' failed: {ran.output}{ran.errors}")
-        return ran.output
+        return ran.read()
 
     def _hear(self, name: str, callback: AnyCallback) -> None:
         next(each for each in self.merchants if each.account.name == name).hear(callback)

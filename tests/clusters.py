@@ -15,7 +15,10 @@ from tests.folders import make_folder
 from tests.other_postgres import choose_programs
 from tests.waits import wait_until
 
+from merchant_wallet.postgres import WEB_ROLE, WORKER_ROLE
 from merchant_wallet.postgres.data_folder import DataFolder
+from merchant_wallet.postgres.grants import Side, grant
+from merchant_wallet.postgres.migrate import migrate
 from merchant_wallet.postgres.programs import Programs, open_log
 
 SETTINGS = (
@@ -65,6 +68,13 @@ class Cluster:
         with open_log(self.folder) as output:
             self.process = self.programs.popen("postgres", [*place, *chosen], output, subprocess.DEVNULL)
         self.until("select true")
+
+    def make_sides(self, database: str) -> None:
+        """Apply every migration, and make the roles of both sides."""
+        migrate(self.url(database), lambda _: None)
+        for role in (WEB_ROLE, WORKER_ROLE):
+            self.execute(f"create role {role} login")
+        grant(self.url(database), {Side.WEB: WEB_ROLE, Side.WORKER: WORKER_ROLE})
 
     def url(self, database: str = "postgres") -> str:
         """This cluster's URL."""

@@ -49,7 +49,7 @@ def show_runbook() -> str:
     return "\n\n".join(
         f"#### {alert.name}\n\n{_show_metric(metric)}: {_show_condition(alert)}. "
         f"{'It pages' if alert.severity == 'page' else 'A ticket'}. {alert.means}\n\n"
-        f"{alert.first} {metric.remedy}".replace("\n\n ", "\n\n")
+        f"{' '.join(filter(None, (alert.first, metric.remedy)))}"
         for once in (False, True)
         for metric, alert in _list_alerts(once=once)
     )

@@ -164,14 +164,21 @@ class Wallet:
         return self.submit(merchant_id, command)
 
     def order(
-        self, merchant_id: int, amount: str, approval_limit: str = "0", second_limit: str = "100000"
+        self,
+        merchant_id: int,
+        amount: str,
+        approval_limit: str = "0",
+        second_limit: str = "100000",
+        *,
+        mc_order_id: str | None = None,
+        address: str = ADDRESS,
     ) -> int:
         """A withdrawal order. By default it waits for approval. Returns its orderId."""
         command = CreateWithdrawal(
-            mc_order_id=self._order_id(),
+            mc_order_id=mc_order_id or self._order_id(),
             amount_units=parse_units(amount),
             chain="ERC20",
-            address=ADDRESS,
+            address=address,
             notify_url="https://example.com/n",
             fee_rate_e8=0,
             fee_minimum_units=parse_units("1"),

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import httpx
 import psycopg
+from tests.crash.service import parents
 from tests.failover.links import Link, open_links
 from tests.ports import find_port
 from tests.tools import COMMAND, find_tool
@@ -110,15 +111,7 @@ class Node:
             postmaster = int((self._root / "data/postmaster.pid").read_text().split()[0])
         except FileNotFoundError:
             return []
-        found = [postmaster]
-        for stat in Path("/proc").glob("[0-9]*/stat"):
-            try:
-                parent = int(stat.read_text().rpartition(")")[2].split()[1])
-            except OSError:
-                continue
-            if parent == postmaster:
-                found.append(int(stat.parent.name))
-        return found
+        return [postmaster, *(pid for pid, parent in parents().items() if parent == postmaster)]
 
     def kill_postgres(self) -> None:
         """kill -9 all of PostgreSQL. Patroni lives."""

@@ -9,16 +9,11 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 from tests.clusters import Cluster, primary_and_standby, until_replayed
-from tests.journeys.client import Answer
 from tests.journeys.conftest import Platform, Shop, running
 from tests.journeys.orders import withdrawal
+from tests.journeys.paid_orders import CREATE, create_order, until_paid
 from tests.waits import wait_until
 
-from merchant_wallet.postgres import WEB_ROLE, WORKER_ROLE
-from merchant_wallet.postgres.grants import Side, grant
-from merchant_wallet.postgres.migrate import migrate
-
-CREATE = "createMerchantWithdrawOrder"
 WATCHED_S = 3.0
 
 
@@ -26,21 +21,8 @@ WATCHED_S = 3.0
 def clusters() -> Iterator[tuple[Cluster, Cluster, str]]:
     """A primary, its standby, and the URL of both. Every migration is applied and the sides' roles exist."""
     with primary_and_standby("wallet") as (primary, standby, url):
-        migrate(primary.url("wallet"), lambda _: None)
-        for role in (WEB_ROLE, WORKER_ROLE):
-            primary.execute(f"create role {role} login")
-        grant(primary.url("wallet"), {Side.WEB: WEB_ROLE, Side.WORKER: WORKER_ROLE})
+        primary.make_sides("wallet")
         yield primary, standby, url
-
-
-def _until_paid(shop: Shop, order: Answer) -> None:
-    """Wait until the workers have paid; `order` is the answer of its creation."""
-    name = {"orderId": order["orderId"], "mcOrderId": order["mcOrderId"]}
-    wait_until(lambda: shop.client.do("queryOrder", **name)["txnStatus"] == "2", "the order is paid")
-
-
-def _create(shop: Shop, order: str) -> int:
-    return shop.client.call(CREATE, **withdrawal(order)).code
 
 
 def test_writes_that_end_are_50300_until_the_standby_takes_over_by_itself(
@@ -50,19 +32,19 @@ def test_writes_that_end_are_50300_until_the_standby_takes_over_by_itself(
     with capture_logs() as log, running(url, tmp_path, working=True) as platform:
         shop = platform.open_merchant()
         shop.fund("USDT", "1000")
-        _until_paid(shop, shop.client.do(CREATE, **withdrawal("before")))
+        until_paid(shop, shop.client.do(CREATE, **withdrawal("before")))
 
         # Its sessions stay open, so each has to notice. PostgreSQL tells them without waiting for them.
         primary.forbid_writes()
-        wait_until(lambda: _create(shop, "before") == 50300, "a session has noticed")
+        wait_until(lambda: create_order(shop, "before") == 50300, "a session has noticed")
         with ThreadPoolExecutor(8) as crowd:
-            codes = set(crowd.map(lambda n: _create(shop, f"meanwhile {n}"), range(40)))
+            codes = set(crowd.map(lambda n: create_order(shop, f"meanwhile {n}"), range(40)))
         assert codes == {50300}
         until_replayed(primary, standby)
         standby.promote()
 
-        wait_until(lambda: _create(shop, "after") == 200, "an order is taken by the new primary")
-        _until_paid(shop, shop.client.do(CREATE, **withdrawal("after")))
+        wait_until(lambda: create_order(shop, "after") == 200, "an order is taken by the new primary")
+        until_paid(shop, shop.client.do(CREATE, **withdrawal("after")))
         assert standby.execute("select count(*) from withdrawal", "wallet") == 2
         _see_reads(platform, shop)
     assert not [
@@ -87,9 +69,9 @@ def test_a_primary_that_vanishes_is_followed_by_its_standby(
         until_replayed(primary, standby)
         primary.kill()
         # The standby answers but accepts no writes, so it is not taken for the primary.
-        assert _create(shop, "1") == 50300
+        assert create_order(shop, "1") == 50300
         standby.promote()
-        wait_until(lambda: _create(shop, "1") == 200, "an order is taken by the new primary")
+        wait_until(lambda: create_order(shop, "1") == 200, "an order is taken by the new primary")
         assert standby.execute("select pg_is_in_recovery()") is False
 
 

@@ -28,8 +28,6 @@ from merchant_wallet.base.poolers import PoolerRefused
 from merchant_wallet.book.connection import ConnectionLost, PipelineConnection
 from merchant_wallet.cli.failures import CANNOT_RUN
 from merchant_wallet.postgres import WEB_ROLE, WORKER_ROLE
-from merchant_wallet.postgres.grants import Side, grant
-from merchant_wallet.postgres.migrate import migrate
 
 USERS = ("postgres", WEB_ROLE, WORKER_ROLE)
 COMMANDS = (
@@ -46,10 +44,7 @@ COMMANDS = (
 def cluster() -> Iterator[Cluster]:
     with lone_cluster() as made:
         made.execute("create database wallet encoding 'UTF8' template template0")
-        migrate(made.url("wallet"), lambda _: None)
-        for role in (WEB_ROLE, WORKER_ROLE):
-            made.execute(f"create role {role} login")
-        grant(made.url("wallet"), {Side.WEB: WEB_ROLE, Side.WORKER: WORKER_ROLE})
+        made.make_sides("wallet")
         yield made
 
 

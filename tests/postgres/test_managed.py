@@ -20,9 +20,6 @@ from tests.other_postgres import FROM_DEBIAN, FROM_NPM
 from tests.tools import require_tool
 
 from merchant_wallet.base.config import load_or_create_master_key
-from merchant_wallet.base.money import parse_units
-from merchant_wallet.book.commands import CreateWithdrawal
-from merchant_wallet.book.outcomes import Withdrawal
 from merchant_wallet.postgres import WEB_ROLE, WORKER_ROLE
 
 NEWEST = 18
@@ -119,21 +116,6 @@ def test_searches_find_beginnings_in_any_order_of_texts(
     wallet.run("migrate")
     shop = wallet.open_merchant("Shop")
     wallet.credit("Shop", "USDT", "100")
-    command = CreateWithdrawal(
-        mc_order_id="order-aarhus",
-        amount_units=parse_units("5"),
-        chain="ERC20",
-        address=ADDRESS,
-        notify_url="https://example.com/n",
-        fee_rate_e8=0,
-        fee_minimum_units=0,
-        approval_limit_units=0,
-        daily_limit_units=None,
-        allowed=True,
-        deadline_after_ms=3_600_000,
-        second_limit_units=parse_units("1000"),
-    )
-    order = wallet.submit(shop, command)
-    assert isinstance(order, Withdrawal)
+    wallet.order(shop, "5", mc_order_id="order-aarhus", address=ADDRESS)
     for beginning, kind in {"order-a": "order", ADDRESS[:7]: "address"}.items():
         assert [one["kind"] for one in wallet.ask("find", beginning)["found"]] == [kind], beginning

@@ -25,7 +25,7 @@ from merchant_wallet.api.endpoint import BODY_TIMEOUT_S, TOO_LATE, Endpoint, wri
 from merchant_wallet.api.framing import check_framing
 from merchant_wallet.api.known_heads import MAX_MISSES, KnownHeads, RequestHead
 from merchant_wallet.api.response import encode_response
-from merchant_wallet.api.rewritten import HEAD_UNREADABLE, NOWHERE, refuse_path
+from merchant_wallet.api.rewritten import HEAD_UNREADABLE, refuse_path
 from merchant_wallet.api.turns import SHARED, find_turn
 from merchant_wallet.api.upgrades import IgnoresUpgrades
 from merchant_wallet.api.wire import MAX_BODY_BYTES, find_reader
@@ -43,7 +43,6 @@ MAX_PIPELINED: Final = 16
 KEEP_ALIVE_S: Final = 75.0
 
 _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
-_UNKNOWN: Final = Refusal(PATH_UNKNOWN, NOWHERE)
 _KEPT_HEADERS: Final = frozenset(
     (b"content-length", b"transfer-encoding", b"connection", b"content-type", b"x-forwarded-for", b"host")
 )
@@ -267,20 +266,21 @@ class Connection(IgnoresUpgrades, asyncio.Protocol):
         head = self._read_head()
         endpoint = self._state.endpoints.get(head.path)
         length = next((int(value) for name, value in self._kept if name == b"content-length"), 0)
+        if endpoint is None:
+            self._refuse_early()
+            self._refuse_path(self._make_request(head, b""), head.path)
+            return
         try:
-            if endpoint is None:
-                raise Refused(_UNKNOWN)
             find_reader(head.content_type, length)
         except Refused as refused:
-            self._closes = self._answering = True
-            self.deadline_s = None
-            request = self._make_request(head, b"")
-            if endpoint is None:
-                self._refuse_path(request, head.path)
-            else:
-                endpoint.refuse_incomplete(request, refused.refusal)
+            self._refuse_early()
+            endpoint.refuse_incomplete(self._make_request(head, b""), refused.refusal)
         else:
             self._transport.write(_CONTINUE)
+
+    def _refuse_early(self) -> None:
+        self._closes = self._answering = True
+        self.deadline_s = None
 
     def on_body(self, body: bytes) -> None:
         """A piece of the body. Bytes over the limit are counted but not kept."""

@@ -113,7 +113,7 @@ def is_own(proposal: Decidable, actor: str) -> bool:
 
 
 def check_reason(reason: str) -> str:
-    """The reason without surrounding spaces. Raises ProposalRefused."""
+    """The reason as it is stored, with usual spaces and clean ends. Raises ProposalRefused."""
     text = clean(reason)
     if not 1 <= len(text) <= MAX_REASON or not text.isprintable():
         raise ProposalRefused(ProposalRefusal.NO_REASON, most=MAX_REASON)

@@ -138,13 +138,24 @@ async def show(conn: AsyncConnection, proposal_no: int) -> Proposal | None:
 
 
 async def list_open(
-    conn: AsyncConnection, *, now_ms: int = 0, after_no: int = 0, limit: int = 50
+    conn: AsyncConnection,
+    *,
+    now_ms: int = 0,
+    merchant_id: int | None = None,
+    after_no: int = 0,
+    limit: int = 50,
 ) -> list[Proposal]:
-    """Proposals that wait for a decision, oldest first. The last one's number is the next page's `after_no`.
+    """Proposals that wait for a decision, oldest first, of one merchant or all.
 
+    The last one's number is the next page's `after_no`.
     Proposals that have expired by `now_ms` are left out.
     """
-    values = {"now_ms": now_ms, "after_no": after_no, "page": check_limit(limit)}
+    values = {
+        "now_ms": now_ms,
+        "merchant_id": merchant_id,
+        "after_no": after_no,
+        "page": check_limit(limit),
+    }
     return await _fetch(conn, "list_open", values)
 
 

@@ -63,12 +63,13 @@ update proposal set state = 'failed', outcome = %(outcome)s::text
 returning proposal_no;
 
 -- name: list_open
--- Proposals that wait for a decision, oldest first.
+-- Proposals that wait for a decision, oldest first, of one merchant or all.
 select merchant_id, proposal_no, currency::text, signed_units, reason, ext_user_id, proposed_by, proposed_ms, state, decided_by,
        decided_ms, outcome, entry_id, expires_ms
   from proposal
  where kind = 'adjustment' and state = 'open' and proposal_no > %(after_no)s::bigint
    and (expires_ms is null or expires_ms >= %(now_ms)s::bigint)
+   and (%(merchant_id)s::bigint is null or merchant_id = %(merchant_id)s::bigint)
  order by proposal_no limit %(page)s;
 
 -- name: list_unfinished

@@ -93,7 +93,7 @@ def explain_error(error: psycopg.Error) -> Explanation | None:
         return Explanation(error.what, error.advice)
     said = _LIBPQ_QUESTION.sub("", " ".join((error.diag.message_primary or str(error)).split()))
     found = sqlstates.explain(error.sqlstate) if error.sqlstate else _explain_lost(error, said)
-    return found and Explanation(f"{found.what}: {said.rstrip('.')}", found.advice)
+    return found and found.quote(said)
 
 
 def _explain_lost(error: psycopg.Error, said: str) -> Explanation | None:

@@ -100,10 +100,14 @@ class Outbound(NamedTuple):
     no_proxy: tuple[Exemption, ...] = ()
     """What is reached directly."""
 
+    def find_way(self, destination: Destination) -> Proxy | None:
+        """The proxy that the setting names for a destination, or None."""
+        chosen = dict(self.proxies)
+        return chosen.get(destination, chosen.get(ALL))
+
     def find_proxy(self, destination: Destination, host: str, address: str | None = None) -> Proxy | None:
         """The proxy for a host, or None. `address` is the host's, if it was looked up here."""
-        chosen = dict(self.proxies)
-        proxy = chosen.get(destination, chosen.get(ALL))
+        proxy = self.find_way(destination)
         return None if proxy is None or self._is_exempt(host, address) else proxy
 
     def tls(self, *, only: Path | None = None, strict: bool = False) -> "ssl.SSLContext":

@@ -43,6 +43,10 @@ class Explanation(NamedTuple):
     def __str__(self) -> str:
         return f"{self.what}. {self.advice}"
 
+    def quote(self, said: str) -> "Explanation":
+        """The same, with the server's own words after what it means."""
+        return self._replace(what=f"{self.what}: {' '.join(said.split()).rstrip('.')}")
+
 
 AGAIN: Final = "What was committed before stays done: run the same command again."
 _SIGN_IN: Final = "The database refuses the sign-in"

@@ -86,8 +86,7 @@ def log_error(logger: Any, event: str, error: BaseException, **facts: object) ->
     Others are faults of ours, and have their traceback.
     """
     if found := explain(getattr(error, "sqlstate", None) or ""):
-        said = " ".join(str(error).split()).rstrip(".")
-        logger.error(event, reason=str(found._replace(what=f"{found.what}: {said}")), **facts)
+        logger.error(event, reason=str(found.quote(str(error))), **facts)
     else:
         logger.error(event, exc_info=error, **facts)
 

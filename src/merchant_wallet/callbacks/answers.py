@@ -72,9 +72,7 @@ class Kept:
 
 def is_accepted(http_status: int, body: bytes) -> bool:
     """Whether an answer accepts the callback."""
-    if http_status != SUCCESS_STATUS:
-        return False
-    return body.strip().lower() == SUCCESS or trim(body.decode("utf-8", "replace")).lower() == _WORD
+    return http_status == SUCCESS_STATUS and _is_word(trim(body.decode("utf-8", "replace")))
 
 
 def explain_failure(answer: Answer) -> str | None:

@@ -1,10 +1,6 @@
 -- The queue of callbacks, its claims, the result of each attempt, and what an operator sees and changes. The queue is
 -- read without a lock. A claim is an attempt number that only grows.
 
--- fragment: book_is_open
--- A closed book is being moved, or has moved to another cell. Its copy here stays as it is.
-exists (select from book o where o.merchant_id = %(merchant_id)s::bigint and o.is_open)
-
 -- name: list_waiting
 -- The next merchants with waiting callbacks, due now or later. It jumps from merchant to merchant along the index, so a
 -- merchant with a million callbacks costs no more than one with a single callback.

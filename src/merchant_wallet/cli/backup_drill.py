@@ -66,16 +66,17 @@ def verify_in_scratch(
     if done.end.hole is not None:
         terminal.note(f"{done.end.hole}.")
     missing_ms = max((report.live or report.checkpoints).time_ms, done.end.missing_ms)
+    missing_s = -(-missing_ms // 1000)
     is_too_old = max_missing_s is not None and missing_ms > max_missing_s * 1000
     if is_too_old:
         terminal.note(
-            f"{-(-missing_ms // 1000)} s are missing, and {max_missing_s} are allowed (--max-missing): look "
+            f"{missing_s} s are missing, and {max_missing_s} are allowed (--max-missing): look "
             "why with `doctor` and `backup list`, then run `backup create`."
         )
     return {
         **_describe(done, report),
         "ok": report.ok and not is_too_old,
-        "missingSeconds": -(-missing_ms // 1000),
+        "missingSeconds": missing_s,
         "hole": describe_hole(done.end),
         "restoreTookMs": int((restored_s - begun_s) * 1000),
         "verifyTookMs": int((time.monotonic() - restored_s) * 1000),

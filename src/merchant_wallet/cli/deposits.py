@@ -97,13 +97,13 @@ def list_some(
         raise Failure("Name the merchant of the sub-user with --merchant.", CANNOT_RUN)
     from_ms, to_ms = read_days(since, until)
     recipient, state = _read_address(address), read_deposit_state(status)
+    is_filtered = bool(merchant or state or address or chain or since or until)
 
     async def act(session: Session) -> dict[str, Any]:
         from merchant_wallet.reporting import paging
         from merchant_wallet.reporting.deposits import OPEN, DepositFilter
 
         number = None if merchant is None else (await session.find(merchant)).merchant_id
-        is_filtered = bool(merchant or state or address or chain or since or until)
         statuses = (state,) if state else () if is_filtered else OPEN
         user_id = None if user is None or number is None else await _find_user(session, number, user)
         wanted = DepositFilter(number, statuses, chain, from_ms, to_ms, recipient, user_id)
@@ -113,9 +113,8 @@ def list_some(
         return {"deposits": lines, "more": last is not None, "awayCells": session.away}
 
     document = run(data, act)
-    is_narrow = not (merchant or state or address or chain or since or until)
     hidden = "Only deposits that are not credited are listed. --merchant MERCHANT shows all."
-    terminal.print_list(document, "deposits", LIST_COLUMNS, as_json, hidden=hidden if is_narrow else "")
+    terminal.print_list(document, "deposits", LIST_COLUMNS, as_json, hidden="" if is_filtered else hidden)
     if document["more"]:
         terminal.note_more("a larger --limit shows them.")
 

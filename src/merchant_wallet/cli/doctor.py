@@ -20,7 +20,7 @@ import typer
 
 from merchant_wallet.base.chains import CODES
 from merchant_wallet.base.config import NODE_SETTINGS, has_master_key
-from merchant_wallet.base.outbound import ALL, Destination, Untrusting
+from merchant_wallet.base.outbound import Destination, Untrusting
 from merchant_wallet.base.setting_sources import LINKS_ADVICE, list_service_links
 from merchant_wallet.base.settings import Settings
 from merchant_wallet.cli.failures import REFUSED, Failure, explain
@@ -244,8 +244,9 @@ def check_outbound(settings: Settings) -> Finding | None:
     except Untrusting as error:
         return Finding("outbound", str(error), "correct WALLET_CA_FILE, SSL_CERT_FILE or SSL_CERT_DIR")
     parts = [] if outbound.ca_file is None else [f"also the certificates of {outbound.ca_file} are trusted"]
-    ways = {one: dict(outbound.proxies).get(one, dict(outbound.proxies).get(ALL)) for one in Destination}
-    parts += [f"{one} through {proxy.name}" for one, proxy in ways.items() if proxy is not None]
+    parts += [
+        f"{one} through {proxy.name}" for one in Destination if (proxy := outbound.find_way(one)) is not None
+    ]
     return Finding("outbound", ", ".join(parts)) if parts else None
 
 

@@ -10,8 +10,6 @@ from typing import Final
 REFUSED: Final = 1
 CANNOT_RUN: Final = 2
 PERMISSION_HINT: Final = " Use a user that may use it. Another folder for the wallet is named with --data."
-
-
 STATUS_WORDS: Final = ("pending", "processing", "paid", "failed", "cancelled", "expired", "refunded")
 """The statuses of withdrawals, 0 to 6, as the pages call them."""
 _STATUS: Final = re.compile(r"an order in status ([0-6])(?![0-9])")

@@ -90,18 +90,19 @@ async def _write_books(
             written += piece.count(b"\n")
             progress.show(f"{written:,} lines are written")
 
-    if what == AUDIT:
-        await write(session.conn, Scope(merchant_id or 0, "", span.since_ms, span.until_ms))
+    try:
+        if what == AUDIT:
+            await write(session.conn, Scope(merchant_id or 0, "", span.since_ms, span.until_ms))
+            return
+        after = 0
+        while page := await page_merchants(session.conn, after, merchant_id):
+            for one_id, name in page:
+                scope = Scope(one_id, name, span.since_ms, span.until_ms)
+                async with session.cell(one_id) as cell:
+                    await write(cell, scope)
+            after = page[-1][0]
+    finally:
         progress.end()
-        return
-    after = 0
-    while page := await page_merchants(session.conn, after, merchant_id):
-        for one_id, name in page:
-            scope = Scope(one_id, name, span.since_ms, span.until_ms)
-            async with session.cell(one_id) as cell:
-                await write(cell, scope)
-        after = page[-1][0]
-    progress.end()
 
 
 async def verify_months(session: Session, wanted: str | None, given: Sequence[str]) -> dict[str, Any]:

@@ -32,8 +32,6 @@ SEPARATE: Final = (
     "give each side its own role: run `merchant-wallet migrate --web-role ROLE --worker-role ROLE`,"
     " then name these roles in the URLs of `serve` and `work`"
 )
-
-
 NAME_ROLES: Final = "name the sides' own roles in the URLs of `serve` and `work`, and restart these"
 READ_ONLY_DEFAULT: Final = "default_transaction_read_only"
 TRUE: Final = ("on", "true", "yes", "1")

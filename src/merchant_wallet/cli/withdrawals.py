@@ -266,8 +266,7 @@ def cancel(
     from merchant_wallet.book.commands import Cancel
 
     make_command = partial(Cancel, actor=find_actor(), even_frozen=even_frozen)
-    facts = None if reason is None else {"reason": reason}
-    _print_order(_move(names, make_command, data, facts), as_json)
+    _print_order(_move(names, make_command, data, reason), as_json)
 
 
 @app.command()
@@ -357,13 +356,15 @@ def _move(
     names: list[str],
     make_command: "Callable[[int], Command]",
     data: DataOption,
-    facts: "Mapping[str, Any] | None" = None,
+    reason: str | None = None,
 ) -> dict[str, Any]:
     """Locate an order, and have its book carry out the command that is made for its orderId."""
 
     async def act(session: Session) -> dict[str, Any]:
+        from merchant_wallet.cli.second_person import describe_reason
+
         merchant_id, order_id = await _locate(session, names)
-        await session.ask(merchant_id, make_command(order_id), facts=facts)
+        await session.ask(merchant_id, make_command(order_id), facts=describe_reason(reason))
         return await _read(session, merchant_id, order_id)
 
     return run(data, act)
@@ -422,7 +423,7 @@ def _print_order(document: dict[str, Any], as_json: bool) -> None:
                 for name, value in shown.items()
                 if name not in left_out and value not in (None, [])
             },
-            as_json,
+            as_json=False,
         )
         for columns, rows in (
             (STEP_COLUMNS, list(map(_show_step, document["steps"]))),

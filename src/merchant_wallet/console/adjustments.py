@@ -64,9 +64,10 @@ async def show_adjustments(request: ConsoleRequest, conn: Connection) -> Respons
         conn, now_ms=request.at_ms, merchant_id=scope, before_no=before_no, limit=PAGE_ROWS + 1
     )
     decided, last = split_page(found, PAGE_ROWS)
-    waiting = await proposals.list_open(conn, now_ms=request.at_ms, limit=decisions.MAX_READ)
+    waiting = await proposals.list_open(
+        conn, now_ms=request.at_ms, merchant_id=scope, limit=decisions.MAX_PAGE
+    )
     unfinished = await proposals.list_unfinished(conn, now_ms=request.at_ms, limit=decisions.MAX_PAGE)
-    waiting = [one for one in waiting if scope in (None, one.merchant_id)][: decisions.MAX_PAGE]
     return request.page(
         "console/adjustments.html",
         active="adjustments",

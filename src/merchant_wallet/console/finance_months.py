@@ -14,6 +14,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from merchant_wallet.approvals.changes import ChangeRefused, Facts
+from merchant_wallet.approvals.decisions import MAX_REASON
 from merchant_wallet.audit.records import Author
 from merchant_wallet.base.workers import Connect
 from merchant_wallet.console import flash, proposal_forms
@@ -49,7 +50,6 @@ MONTHS: Final = f"{FINANCE}/months"
 INVOICES: Final = f"{FINANCE}/invoices"
 FILES_URL: Final = f"{FINANCE}/files"
 PAGE_ROWS: Final = 50
-MAX_REASON: Final = 500
 STATES: Final = {
     "prepared": (N_("Waits for two people"), "warn"),
     "wrong": (N_("Does not add up"), "bad"),

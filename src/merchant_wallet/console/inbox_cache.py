@@ -82,7 +82,7 @@ async def _read(request: ConsoleRequest, conn: Connection) -> Inbox:
         async with context.cells.open(conn, request.owner) as cells:
             return await read_inbox(Asked(conn, cells, request.merchant_id, at_ms, chains), SOURCES)
     except CellAway as away:
-        return Inbox(at_ms, away=(away.name,), slow=(away.name,) * isinstance(away, CellSlow))
+        return Inbox(at_ms, away=(away.name,), slow=(away.name,) if isinstance(away, CellSlow) else ())
 
 
 def _now_s() -> float:

@@ -11,13 +11,12 @@ Rules:
 from collections.abc import Mapping
 from typing import Final
 
-import msgspec
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from merchant_wallet.base.codes import Refused
 from merchant_wallet.book.errors import CommandFailed, CommitUnknown, Unavailable
-from merchant_wallet.console.form_state import FormState
+from merchant_wallet.console.form_state import FormState, refill
 from merchant_wallet.console.merchants import ONE, load, url_of
 from merchant_wallet.console.request import POST, Connection, ConsoleRequest, Page, Work
 from merchant_wallet.operators.roles import Right
@@ -49,16 +48,6 @@ PLAYED: Final[Mapping[str, str]] = {
 UNKNOWN: Final = N_("There was no answer in time. Look below before you try again.")
 
 
-class HeldDeposit(msgspec.Struct, frozen=True):
-    """A deposit that screening holds."""
-
-    chain: str
-    tx_hash: str
-    log_index: int
-    amount_units: int
-    at_ms: int
-
-
 async def show_sandbox(request: ConsoleRequest, conn: Connection) -> Response:
     """What can be played, and what was played and waits."""
     return await _show(request, conn)
@@ -80,9 +69,8 @@ async def play(request: ConsoleRequest) -> Response:
         problem = request.translate(UNKNOWN)
     else:
         return request.redirect(f"{url_of(merchant.merchant_id)}/sandbox", PLAYED[name])
-    typed = {field: form.text(field) for field in TYPED}
     async with request.connect() as (present, conn):
-        return await _show(present, conn, FormState(typed, problem=problem))
+        return await _show(present, conn, refill(form, TYPED, problem=problem))
 
 
 def _plays_of(request: ConsoleRequest) -> Plays:
@@ -92,7 +80,7 @@ def _plays_of(request: ConsoleRequest) -> Plays:
 
 
 async def _show(request: ConsoleRequest, conn: Connection, form_state: FormState | None = None) -> Response:
-    waiting = _plays_of(request)
+    played = _plays_of(request)
     merchant = await load(request, conn)
     merchant_id = merchant.merchant_id
     held = await screenings.list_waiting(conn, state=State.HELD, merchant_id=merchant_id, limit=SHOWN)
@@ -107,12 +95,8 @@ async def _show(request: ConsoleRequest, conn: Connection, form_state: FormState
         tab="sandbox",
         form_state=form_state or FormState({"notifyUrl": merchant.deposit_notify_url or NOWHERE}),
         chains=[(chain, chain) for chain in request.context.chains],
-        waiting=await waiting.list_waiting(conn, merchant_id),
-        held=[
-            HeldDeposit(one.chain, one.tx_hash, one.log_index, one.amount_units, one.begun_ms)
-            for one in held
-            if one.tx_hash is not None and one.log_index is not None
-        ],
+        waiting=await played.list_waiting(conn, merchant_id),
+        held=[one for one in held if one.tx_hash is not None],
         frozen=frozen[:SHOWN],
         month=month,
         has_months=bool(prepared),

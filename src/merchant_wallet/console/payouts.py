@@ -14,9 +14,9 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from merchant_wallet.approvals.changes import ChangeRefused, Facts, ProposedChange
+from merchant_wallet.approvals.decisions import MAX_REASON, ProposalRefused, check_reason
 from merchant_wallet.base.addresses import format_address
 from merchant_wallet.base.chains import CODES
-from merchant_wallet.base.invisible_text import clean
 from merchant_wallet.console import flash, proposal_forms
 from merchant_wallet.console.form_state import EMPTY_FORM, FormState, refill
 from merchant_wallet.console.notices import PAYOUTS
@@ -37,7 +37,6 @@ from merchant_wallet.withdrawals import acts, hot_wallet_store, stops
 from merchant_wallet.withdrawals.hot_wallet_store import WalletShown
 
 ROWS: Final = 50
-MAX_REASON: Final = 500
 
 NO_REASON: Final = N_("A reason of 1 to 500 characters on one line.")
 STOPPED: Final = N_("Stopped: nothing new is signed on {chain}.")
@@ -69,6 +68,14 @@ class ChainView(msgspec.Struct, frozen=True):
         return any(blocker.kind != ROLLBACK for blocker in self.stops)
 
 
+def read_reason(request: ConsoleRequest) -> str | None:
+    """The typed reason; None if there is none, or if it can't be stored."""
+    try:
+        return check_reason(request.form.text("reason"))
+    except ProposalRefused:
+        return None
+
+
 async def show_payouts(request: ConsoleRequest, conn: Connection) -> Response:
     """Every chain, and the orders that can't be paid."""
     return await _show(request, conn)
@@ -76,8 +83,8 @@ async def show_payouts(request: ConsoleRequest, conn: Connection) -> Response:
 
 async def stop(request: ConsoleRequest, conn: Connection) -> Response:
     """Stop new payouts of a chain."""
-    chain, reason = _read_chain(request), clean(request.form.text("reason"))
-    if not 1 <= len(reason) <= MAX_REASON or not reason.isprintable():
+    chain, reason = _read_chain(request), read_reason(request)
+    if reason is None:
         return await _show(
             request, conn, chain, refill(request.form, ("reason",), {"reason": request.translate(NO_REASON)})
         )

@@ -89,7 +89,7 @@ def read_reason(request: ConsoleRequest) -> dict[str, str]:
         return {}
     if errors := find_reason_error(request):
         raise Unproposed(errors, errors[REASON])
-    return {REASON: text}
+    return {REASON: decisions.check_reason(text)}
 
 
 async def propose(

@@ -14,15 +14,16 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from merchant_wallet.approvals.acts import asked, kinds
+from merchant_wallet.approvals.decisions import MAX_REASON
 from merchant_wallet.base.addresses import format_address
 from merchant_wallet.base.chains import CHAINS, COINS
 from merchant_wallet.console import flash, proposal_forms
 from merchant_wallet.console.form_state import EMPTY_FORM, FormState
-from merchant_wallet.console.payouts import MAX_REASON, NO_REASON
+from merchant_wallet.console.payouts import NO_REASON, read_reason
 from merchant_wallet.console.proposal_forms import Unproposed
 from merchant_wallet.console.request import POST, Connection, ConsoleRequest, Page
 from merchant_wallet.console.safety import ACTS
-from merchant_wallet.console.safety_acts import UNDER_WAY, read_reason, say_asked
+from merchant_wallet.console.safety_acts import UNDER_WAY, say_asked
 from merchant_wallet.custody.rescues import acts, store, two_person_changes
 from merchant_wallet.custody.rescues.sightings import can_look_for
 from merchant_wallet.custody.rescues.store import KeyOwner

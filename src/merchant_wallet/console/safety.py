@@ -12,11 +12,11 @@ from starlette.responses import Response
 
 from merchant_wallet.approvals.acts import asked, causes, kinds
 from merchant_wallet.approvals.acts.asked import AskedAct
+from merchant_wallet.approvals.decisions import MAX_REASON
 from merchant_wallet.base.addresses import format_address
 from merchant_wallet.base.user_input import parse_digits
 from merchant_wallet.console.form_state import EMPTY_FORM, FormState
 from merchant_wallet.console.freeing import SAFETY
-from merchant_wallet.console.payouts import MAX_REASON
 from merchant_wallet.console.request import Connection, ConsoleRequest, Page
 from merchant_wallet.console.safety_view import read_safety
 from merchant_wallet.console.wait_reasons import find_reasons

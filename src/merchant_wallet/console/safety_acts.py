@@ -16,13 +16,12 @@ from starlette.responses import Response
 from merchant_wallet.approvals.acts import asked, kinds
 from merchant_wallet.approvals.changes import ChangeRefused
 from merchant_wallet.base.chains import is_evm
-from merchant_wallet.base.invisible_text import clean
 from merchant_wallet.base.money import parse_units
 from merchant_wallet.base.user_input import parse_digits
 from merchant_wallet.console import flash, proposal_forms
 from merchant_wallet.console.form_state import refill
 from merchant_wallet.console.freeing import SAFETY
-from merchant_wallet.console.payouts import MAX_REASON, NO_REASON
+from merchant_wallet.console.payouts import NO_REASON, read_reason
 from merchant_wallet.console.proposal_forms import Unproposed
 from merchant_wallet.console.request import POST, Connection, ConsoleRequest, Page, PoolName
 from merchant_wallet.console.safety import ACTS, is_any_alive, show
@@ -254,12 +253,6 @@ async def _ask(
 async def say_asked(conn: Connection) -> tuple[str, str]:
     """What follows for a new act, and its tone."""
     return (ASKED, flash.GOOD) if await is_any_alive(conn) else (ASKED_NOBODY, flash.WARN)
-
-
-def read_reason(request: ConsoleRequest) -> str | None:
-    """The typed reason; None if there is none, or if it can't be stored."""
-    reason = clean(request.form.text("reason"))
-    return reason if 1 <= len(reason) <= MAX_REASON and reason.isprintable() else None
 
 
 def _read_chain(request: ConsoleRequest, *, or_all: bool = False) -> Any:

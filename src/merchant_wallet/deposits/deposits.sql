@@ -122,18 +122,18 @@ update deposit set status = 'held', cause = %(cause)s::text
 update deposit set status = 'held', cause = %(cause)s::text, decided_by = null, decided_ms = null
  where merchant_id = %(merchant_id)s::bigint and chain = %(chain)s::text and tx_hash = %(tx_hash)s::text
    and log_index = %(log_index)s::int and status = 'pending'
-   and exists (select from book b where b.merchant_id = %(merchant_id)s::bigint and b.is_open);
+   and {book_is_open};
 
 -- name: clear_screened
 -- A deposit that was released from screening is credited next. One that is held for another reason, too, stays held.
 update deposit set status = 'pending', cause = null, next_ms = 0
  where merchant_id = %(merchant_id)s::bigint and chain = %(chain)s::text and tx_hash = %(tx_hash)s::text
    and log_index = %(log_index)s::int and status = 'held' and starts_with(cause, 'screening ')
-   and exists (select from book b where b.merchant_id = %(merchant_id)s::bigint and b.is_open);
+   and {book_is_open};
 
 -- name: is_book_open
 -- Whether the merchant's book is here and open.
-select exists (select from book where merchant_id = %(merchant_id)s::bigint and is_open);
+select {book_is_open};
 
 -- fragment: as_seen
 -- The deposit is what the person has looked at. Without a block there is nothing to compare.
@@ -213,4 +213,4 @@ select d.merchant_id, d.chain, d.tx_hash, d.log_index, d.address, d.amount, m.de
 update deposit set next_ms = %(next_ms)s::bigint, cause = %(cause)s::text
  where merchant_id = %(merchant_id)s::bigint and chain = %(chain)s::text and tx_hash = %(tx_hash)s::text
    and log_index = %(log_index)s::int and status = 'pending'
-   and exists (select from book b where b.merchant_id = %(merchant_id)s::bigint and b.is_open);
+   and {book_is_open};

@@ -35,9 +35,7 @@ DIGEST: Final = re.compile("[0-9a-f]{64}")
 
 def parse_name(text: str) -> str:
     """A name that is not read as an id."""
-    text = clean(text)
-    if not 1 <= len(text) <= MAX_NAME or not text.isprintable():
-        raise InvalidInput(text[:MAX_NAME], "is not")
+    text = parse_line(MAX_NAME)(clean(text))
     if text.isdecimal():
         raise ValueError(f"{text} would read as a merchant id")
     return text

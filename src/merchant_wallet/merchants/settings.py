@@ -203,13 +203,13 @@ SETTINGS: Final[Mapping[str, Setting]] = MappingProxyType(
         "billing-address": Setting(
             "billing_address",
             or_none(parse_line(MAX_BILLING_ADDRESS)),
-            show_or_none(str),
+            show_text_or_none,
             f"1 to {MAX_BILLING_ADDRESS} printable characters, or {NONE}; a semicolon begins a new line",
         ),
         "tax-id": Setting(
             "tax_id",
             or_none(parse_line(MAX_TAX_ID)),
-            show_or_none(str),
+            show_text_or_none,
             f"1 to {MAX_TAX_ID} printable characters, or {NONE}",
         ),
     }

@@ -8,21 +8,19 @@ import platform
 import shutil
 from collections.abc import Iterator
 from contextlib import suppress
-from importlib import metadata
 
 from prometheus_client import ProcessCollector
 from prometheus_client.core import Metric
 
 from merchant_wallet.base.settings import Settings
+from merchant_wallet.base.version import read_version
 from merchant_wallet.observability import metric_table
 from merchant_wallet.observability.cell_figures import Sample
-
-DISTRIBUTION = "merchant-wallet"
 
 
 def list_settings(settings: Settings, process: str) -> Iterator[Sample]:
     """The build, the mode, the runbook, the disks, and the settings that alerts compare with."""
-    build = (process, metadata.version(DISTRIBUTION), platform.python_version(), settings.mode)
+    build = (process, read_version(), platform.python_version(), settings.mode)
     yield "wallet_build_info", build, 1
     yield "wallet_sandbox", (process,), int(settings.sandbox)
     yield "wallet_runbook_info", (process, settings.runbook_page), 1

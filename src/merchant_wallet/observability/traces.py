@@ -11,7 +11,6 @@ Statements are in `traces.sql`.
 
 import asyncio
 from contextlib import suppress
-from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -24,6 +23,7 @@ from merchant_wallet.base.config import ConfigError
 from merchant_wallet.base.db import Queries
 from merchant_wallet.base.money import RATE_SCALE
 from merchant_wallet.base.settings import Settings
+from merchant_wallet.base.version import read_version
 from merchant_wallet.base.workers import Connect, WorkerConnection
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def open_tracer(settings: Settings, process: str) -> "OtelTracer | None":
             "install merchant-wallet[traces], or remove the setting."
         ) from error
     share = settings.traces_share / RATE_SCALE
-    return OtelTracer(settings.traces_url, share, process, metadata.version("merchant-wallet"))
+    return OtelTracer(settings.traces_url, share, process, read_version())
 
 
 class StoredTraces:

@@ -3,7 +3,7 @@
 Rules:
 - Requests are judged by the process's clock. A machine whose clock is wrong refuses good callers, while its
   siblings answer them.
-- From `MAX_SKEW_MS` on the difference is logged. From `WRONG_MS` on the process is not ready, so that proxies
+- Above `MAX_SKEW_MS` the difference is logged. Above `WRONG_MS` the process is not ready, so that proxies
   choose others.
 - A comparison takes a round trip. What that explains is no difference.
 """

@@ -18,6 +18,7 @@ from typing import Any, Final, NamedTuple
 import structlog
 from psycopg import AsyncConnection
 
+from merchant_wallet.audit.rollback.compared_cells import read_clock_ms
 from merchant_wallet.base.db import Queries, connect
 from merchant_wallet.base.version import read_version
 from merchant_wallet.base.workers import Connect, log_failure, repeat
@@ -87,16 +88,9 @@ class Presence:
     async def _note(self) -> None:
         async with await self._connect() as connection:
             await connection.execute(QUERIES["delete_old"].text, {"kept_ms": KEPT_MS})
-            ahead_ms = await self._clock.compare(partial(read_clock, connection))
+            ahead_ms = await self._clock.compare(partial(read_clock_ms, connection))
             values = {**self._values, "clock_ahead_ms": ahead_ms}
             await connection.execute(QUERIES["note_seen"].text, values)
-
-
-async def read_clock(connection: AsyncConnection[Any]) -> int:
-    """The database's time in milliseconds since the epoch."""
-    row = await (await connection.execute(QUERIES["read_clock"].text)).fetchone()
-    assert row is not None, "it reads no table"
-    return int(row[0])
 
 
 async def list_live(home: AsyncConnection[Any]) -> list[Instance]:

@@ -13,10 +13,6 @@ select %(instance_id)s::uuid, %(side)s::text, %(version)s::text, %(schema_versio
     on conflict (instance_id) do update
    set seen_ms = excluded.seen_ms, clock_ahead_ms = excluded.clock_ahead_ms;
 
--- name: read_clock
--- The database's clock.
-select {now_ms};
-
 -- name: delete_old
 -- Programs that ended without a word.
 delete from instance where seen_ms < {now_ms} - %(kept_ms)s::bigint;

@@ -138,7 +138,10 @@ async def serve(
     clock: Callable[[], int] = now_ms,
     place: Place | None = None,
 ) -> None:
-    """Serve until `stop` is set. Calls `on_ready` with the address once it answers. Raises CannotListen."""
+    """Serve until `stop` is set. Calls `on_ready` with the address once it answers.
+
+    Raises CannotListen, ConfigError.
+    """
     async with watching(base.cells):
         await _serve(base, on_ready, stop, clock, place or Place())
 
@@ -186,6 +189,8 @@ async def serve_web(
 ) -> None:
     """Serve the web side while `run` runs. Raises ConfigError."""
     most = claim_files()
+    if most < MAX_CONNECTIONS:
+        log.warning("few files may be open at once, so few connections are taken", connections=most)
     listener = Listener(web.endpoints, web.dependencies, web.application, most, source_connections, siblings)
     await listener.start(listening)
     try:
@@ -200,10 +205,7 @@ def claim_files() -> int:
 
     Raises ConfigError if the limit stays too low.
     """
-    most = count_connections(raise_file_limit(MAX_CONNECTIONS + RESERVED_FILES))
-    if most < MAX_CONNECTIONS:
-        log.warning("few files may be open at once, so few connections are taken", connections=most)
-    return most
+    return count_connections(raise_file_limit(MAX_CONNECTIONS + RESERVED_FILES))
 
 
 async def _keep_nonce_days(base: Base, clock: Callable[[], int]) -> None:

@@ -80,6 +80,11 @@ class Gathered(NamedTuple, Generic[T]):
     away: tuple[str, ...] = ()
     slow: tuple[str, ...] = ()
 
+    @property
+    def missing(self) -> dict[str, bool]:
+        """The cells that gave no answer, each with whether it is slow."""
+        return {name: name in self.slow for name in self.away}
+
 
 class _Missing(NamedTuple):
     """A cell gave no answer."""
@@ -181,7 +186,7 @@ async def gather_page(
 
     async def read(key: Key, count: int) -> list[Row]:
         found = await gather(sources, lambda connection: make_read(connection)(key, count))
-        missing.update({name: name in found.slow for name in found.away})
+        missing.update(found.missing)
         return merge_rows(order, key, count, found.answers)
 
     page = await read_page(order, read, show, after, limit)
@@ -237,7 +242,7 @@ class Reach:
         Raises AllAway, and what the cell of the merchant raises.
         """
         found = await gather(await self._choose(merchant_id), ask)
-        self._note({name: name in found.slow for name in found.away})
+        self._note(found.missing)
         return found.answers
 
     async def read_still(self, read: Callable[[], Awaitable[T]]) -> T:
@@ -251,9 +256,9 @@ class Reach:
         return await _ask(await self._find(merchant_id), ask)
 
     async def try_one(self, ask: Callable[[Connection], Awaitable[T]], merchant_id: int) -> T | None:
-        """The answer of a merchant's cell. None if the cell is away, which is noted."""
+        """The answer of a merchant's cell. None if the cell is away or slow, which is noted."""
         found = await try_source(await self._find(merchant_id), ask)
-        self._note({name: name in found.slow for name in found.away})
+        self._note(found.missing)
         return found.answers[0] if found.answers else None
 
     async def try_each(self, asks: Mapping[int, Callable[[Connection], Awaitable[T]]]) -> dict[int, T]:

@@ -1,4 +1,5 @@
--- What waits for a person. `inbox_lists.py` runs these. Each reads at most a few items of an index.
+-- What waits for a person. `inbox_lists.py` runs these. Each reads as many items of an index as are
+-- asked for, and one more.
 
 -- fragment: wanted_merchant
 -- One merchant's rows, or with null all.

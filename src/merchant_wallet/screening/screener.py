@@ -100,6 +100,10 @@ class Screener:
         """Whether there is a list or a URL."""
         return self._list is not None or self._hook is not None
 
+    def _is_answered(self, facts: Facts) -> bool:
+        """Whether a source gives an answer, or the sandbox plays one."""
+        return self.has_sources or facts.address in self._played
+
     async def close(self) -> None:
         """Close the connections."""
         if self._hook is not None:
@@ -108,8 +112,7 @@ class Screener:
     async def screen_order(self, home: Connection, cell: Connection, facts: PayoutFacts) -> Decision:
         """Whether an order may be paid. Raises Overtaken, psycopg.Error."""
         rules, known = await asking.read_order(home, facts.merchant_id, facts.order_id)
-        is_played = facts.address in self._played
-        if known is None and rules.is_empty and not self.has_sources and not is_played:
+        if known is None and rules.is_empty and not self._is_answered(facts):
             return Cleared()
         known = await asking.begin(home, facts, self._clock())
         try:
@@ -133,7 +136,7 @@ class Screener:
         Raises Overtaken, psycopg.Error.
         """
         known = await store.find(home, facts)
-        if known is None and not self.has_sources and facts.address not in self._played:
+        if known is None and not self._is_answered(facts):
             return Cleared()
         known = await asking.begin(home, facts, self._clock())
         try:

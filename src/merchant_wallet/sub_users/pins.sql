@@ -1,9 +1,5 @@
 -- The security PIN. `pins.py` runs these.
 
--- fragment: book_is_open
--- A closed book is being moved, or has moved to another cell.
-exists (select from book o where o.merchant_id = %(merchant_id)s::bigint and o.is_open)
-
 -- name: lock_pin
 -- Locks the stored PIN and reads it, so that parallel attempts are counted one by one. Inserts that reference the row do not
 -- wait. It is an update, because transactions of a cell begin with a write.

@@ -9,4 +9,4 @@ update sub_user set username = %(value)s::text
 -- The language of the page.
 update sub_user set language = %(value)s::text
  where merchant_id = %(merchant_id)s::bigint and user_id = %(user_id)s::bigint
-   and exists (select from book b where b.merchant_id = %(merchant_id)s::bigint and b.is_open);
+   and {book_is_open};

@@ -1,9 +1,5 @@
 -- Sessions of the wallet page. `sessions.py` runs these.
 
--- fragment: book_is_open
--- A closed book is being moved, or has moved to another cell.
-exists (select from book o where o.merchant_id = %(merchant_id)s::bigint and o.is_open)
-
 -- name: lock_sub_user
 -- Locks the sub-user, so that sessions opened at the same time are counted one by one. Links created until this moment are
 -- revoked. It is an update, because transactions of a cell begin with a write.

@@ -7,6 +7,8 @@ Rules:
   date, and change, has an apostrophe before it: an id of 20 digits would lose the last ones, 0012 its zeros.
 - One page of rows and one piece are in memory. After some rows others have their turn: a file of a year is
   written beside merchants' requests.
+- A file for the platform's staff ends each row with the merchant's id, since two may have one name. The audit
+  log has a column of its own for it.
 - Who reads may be a merchant's own person: the names of the platform's staff are left out then, and of the
   audit log it gets what `own_audit` lets through.
 """

@@ -14,8 +14,6 @@ Rules:
 """
 
 import asyncio
-import os
-import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from functools import partial
@@ -31,6 +29,7 @@ from merchant_wallet.base.connection_limits import PAGE_CELL_CONNECTIONS
 from merchant_wallet.base.errors import TransientError
 from merchant_wallet.base.fair_places import FairPlaces
 from merchant_wallet.base.fair_queue import Owner
+from merchant_wallet.base.hosts import shut_down
 from merchant_wallet.base.pool import Pool, PoolBusy, is_idle
 from merchant_wallet.base.workers import Connect
 from merchant_wallet.merchants.cells.carrying import carry
@@ -115,7 +114,7 @@ class CellPool:
 
     def _end(self, connection: AsyncConnection) -> None:
         self._shut_down.add(connection)
-        _shut_down(connection)
+        shut_down(connection.pgconn)
 
     def explain_broken(self, connection: AsyncConnection, error: Exception) -> CellAway:
         """What it means that a page's connection has broken: a limit was over, or the cell has failed."""
@@ -334,15 +333,3 @@ class PageCells(Reach):
         except CellClosed as error:
             raise CellAway(cell.name, _describe(error)) from error
         pool.note_answer()
-
-
-def _shut_down(connection: AsyncConnection) -> None:
-    """End a connection without asking its server: whoever reads from it finds its end."""
-    if connection.closed:
-        return
-    with socket.socket(fileno=os.dup(connection.pgconn.socket)) as shared:
-        try:
-            shared.shutdown(socket.SHUT_RDWR)
-        except OSError:
-            # The server has ended it in this moment.
-            return

@@ -66,7 +66,7 @@ select order_id, mc_order_id, amount, fee, rate_e8, chain, address, notify_url, 
        created_ms, finished_ms, notified_ms, tx_hash, second_limit_units, first_approved_by, approved_by, first_approved_ms,
        first_eligible_ms, approved_eligible_ms
   from withdrawal where merchant_id = %(merchant_id)s::bigint and order_id = %(order_id)s::bigint
-   and exists (select from book where merchant_id = %(merchant_id)s::bigint and is_open);
+   and {book_is_open};
 
 -- name: read_decisions
 -- What home knows of the order: its merchant's status and settings version, earlier decisions, its reservation, and what blocks

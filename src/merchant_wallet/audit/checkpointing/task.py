@@ -92,8 +92,7 @@ class CheckpointTask:
         """
         if await self._is_replaced(conn):
             return 0
-        placed = await ReachedCells(conn, NO_CELLS).find_cells([head.merchant_id for head in heads])
-        own = [head for head in heads if placed[head.merchant_id] == cell_id]
+        own = await _find_own(ReachedCells(conn, NO_CELLS), cell_id, heads)
         return await asyncio.to_thread(append_all, self._signer, self._folder, own, 0)
 
     async def _find_evidence(
@@ -152,14 +151,15 @@ class CheckpointTask:
         behind = {merchant_id for subject, merchant_id in open_evidence if subject == "book"}
         for cell_id in [] if "home" in subjects else [DEFAULT_CELL_ID, *cells.apart_ids]:
             heads = await cells.ask(cell_id, partial(read_heads, now_ms=at_ms))
-            # A book that home places elsewhere, or does not know, would be compared elsewhere.
-            placed = await cells.find_cells([head.merchant_id for head in heads])
-            sound = [
-                head
-                for head in heads
-                if head.merchant_id not in behind and placed[head.merchant_id] == cell_id
-            ]
+            own = await _find_own(cells, cell_id, heads)
+            sound = [head for head in own if head.merchant_id not in behind]
             await asyncio.to_thread(append_all, self._signer, self._folder, sound)
         if "audit" not in subjects:
             await write_audit_checkpoint(conn, self._signer, self._folder, at_ms)
         self.written_ms = at_ms
+
+
+async def _find_own(cells: ReachedCells, cell_id: int, heads: Sequence[Checkpoint]) -> list[Checkpoint]:
+    """Those of the cell's own books. One that home places elsewhere, or does not know, is compared there."""
+    placed = await cells.find_cells([head.merchant_id for head in heads])
+    return [head for head in heads if placed[head.merchant_id] == cell_id]

@@ -33,7 +33,7 @@ _SYSTEM = re.compile(r"[0-9]{1,20}")
 _WAL = re.compile(r"([0-9A-F]{24})(?:\.([0-9a-f]{8})-([0-9a-f]{8}))?(?:\.([0-9]{1,15}))?\.age")
 _COMPLETE = re.compile(r"complete\.([0-9]{1,10})\.([0-9a-f]{16})\.([0-9a-f]{16})\.([0-9]{1,15})\.age")
 _HISTORY = re.compile(r"([0-9]{1,10})\.([0-9]{1,10})\.([0-9a-f]{16})\.age")
-_SESSION = re.compile(r"wallet-backup stored ([0-9]{1,13}) ([0-9]{1,13}) ([0-9]{1,13})")
+_SESSION = re.compile(SESSION + r" ([0-9]{1,13}) ([0-9]{1,13}) ([0-9]{1,13})")
 
 
 class WalPart(NamedTuple):

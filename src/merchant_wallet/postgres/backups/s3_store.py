@@ -57,7 +57,7 @@ class S3Store:
         if endpoint.scheme == "http" and endpoint.hostname not in LOCAL:
             raise BackupError(f"{ENDPOINT} must be https:// unless it is this machine.")
         _require_keys(is_amazon=not endpoint.netloc)
-        with self._named():
+        with self.named():
             self._store = self._library.store.S3Store(
                 bucket,
                 prefix=prefix or None,
@@ -79,7 +79,7 @@ class S3Store:
 
     def put(self, name: str, content: bytes) -> None:
         """See `Store`."""
-        with self._named():
+        with self.named():
             self._library.put(self._store, name, content)
 
     @contextmanager
@@ -88,13 +88,13 @@ class S3Store:
         # Without a `close` the parts that were sent are no object.
         writer = self._library.open_writer(self._store, name, buffer_size=PART_BYTES)
         yield _Adapter(writer, self)
-        with self._named():
+        with self.named():
             writer.close()
 
     @contextmanager
     def read(self, name: str) -> Iterator[Reader]:
         """See `Store`."""
-        with self._named():
+        with self.named():
             first = self._get(name)
             size, tag = first.meta["size"], first.meta["e_tag"]
             content = bytes(first.bytes()) if size <= PART_BYTES else None
@@ -124,7 +124,7 @@ class S3Store:
             pool.shutdown(wait=False, cancel_futures=True)
 
     def _read_range(self, name: str, start: int, end: int, tag: str | None) -> bytes:
-        with self._named():
+        with self.named():
             found = self._get(name, {"range": (start, end)})
             content = bytes(found.bytes())
         if found.meta["e_tag"] != tag or len(content) != end - start:
@@ -139,7 +139,7 @@ class S3Store:
 
     def list_objects(self, prefix: str = "") -> list[StoredObject]:
         """See `Store`."""
-        with self._named():
+        with self.named():
             return sorted(
                 StoredObject(found["path"], found["size"], int(found["last_modified"].timestamp() * 1000))
                 for page in self._library.list(self._store, prefix or None)
@@ -149,17 +149,14 @@ class S3Store:
     def delete(self, names: Iterable[str]) -> None:
         """See `Store`."""
         left = list(names)
-        with self._named():
+        with self.named():
             while left:
                 self._library.delete(self._store, left[:DELETE_AT_ONCE])
                 left = left[DELETE_AT_ONCE:]
 
-    def named(self) -> Any:
-        """Say which store an error is about."""
-        return self._named()
-
     @contextmanager
-    def _named(self) -> Iterator[None]:
+    def named(self) -> Iterator[None]:
+        """Say which store an error is about."""
         try:
             yield
         except (OSError, ValueError, self._library.exceptions.BaseError) as error:

@@ -87,7 +87,8 @@ class Shipper:
         kept = self._open_slot()
         begin = kept - kept % SEGMENT_BYTES
         if fork is not None and newest is None:
-            begin = min(begin, self._find_segment(fork))
+            first = self._find_begin(fork.timeline, fork.position)
+            begin = begin if first is None else min(begin, first)
         self._begin(found, begin)
 
     def _begin(self, found: catalogue.Catalogue, begin: int) -> None:
@@ -133,8 +134,8 @@ class Shipper:
         found, end = self._check(at_ms)
         if end is None or end.timeline != self._timeline:
             return False
-        begin = end.position - end.position % SEGMENT_BYTES
-        if not (self._wal / WalPart(self._timeline, begin, begin + SEGMENT_BYTES).segment).exists():
+        begin = self._find_begin(self._timeline, end.position)
+        if begin is None:
             return False
         self._begin(found, begin)
         return True
@@ -204,11 +205,11 @@ class Shipper:
         assert row is not None
         return int(row[0])
 
-    def _find_segment(self, fork: names.Fork) -> int:
-        """The begin of a timeline's first segment, if the server still has it. Else no segment's."""
-        begin = fork.position - fork.position % SEGMENT_BYTES
-        path = self._wal / WalPart(fork.timeline, begin, begin + SEGMENT_BYTES).segment
-        return begin if path.exists() else self._read_flushed()
+    def _find_begin(self, timeline: int, position: int) -> int | None:
+        """The begin of the segment that has this position, if the server still has the segment."""
+        begin = position - position % SEGMENT_BYTES
+        name = names.name_segment(timeline, begin // SEGMENT_BYTES)
+        return begin if (self._wal / name).exists() else None
 
     def _store_history(self) -> names.Fork | None:
         """Store where this timeline began, which a restore needs to follow it. None for the first one."""

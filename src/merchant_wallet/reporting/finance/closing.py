@@ -14,7 +14,7 @@ from typing import Final
 from merchant_wallet.approvals.changes import Applied, ChangeRefused, Connection, Facts, Kind, ProposedChange
 from merchant_wallet.approvals.decisions import check_reason
 from merchant_wallet.audit.records import Author
-from merchant_wallet.reporting.finance.months import QUERIES, MonthReport
+from merchant_wallet.reporting.finance.months import QUERIES, MonthReport, find_open
 from merchant_wallet.reporting.paging import fetch
 
 CLOSE: Final = "month.close"
@@ -77,7 +77,7 @@ async def accept_month(conn: Connection, author: Author, month: str, proposal_no
             raise ChangeRefused(NOT_OPEN)
         if rows[0]["problem"] is not None:
             raise ChangeRefused(PROBLEM)
-        if await fetch(conn, QUERIES["find_earlier_open"].text, {"month": month}):
+        if await find_open(conn, before=month):
             raise ChangeRefused(EARLIER_OPEN)
         lone_actor = author.actor if proposal_no is None else None
         values = {"month": month, "at_ms": author.at_ms, "proposal_no": proposal_no, "lone_actor": lone_actor}

@@ -167,9 +167,9 @@ async def list_months(home: Connection, *, before: str = AFTER_ALL, limit: int =
     return [MonthReport(**row) for row in rows]
 
 
-async def find_open(home: Connection) -> str | None:
-    """The first prepared month that nobody has accepted yet."""
-    rows = await fetch(home, QUERIES["find_open"].text, {})
+async def find_open(home: Connection, *, before: str = AFTER_ALL) -> str | None:
+    """The first prepared month before another one that nobody has accepted yet."""
+    rows = await fetch(home, QUERIES["find_open"].text, {"month": before})
     return rows[0]["month"] if rows else None
 
 

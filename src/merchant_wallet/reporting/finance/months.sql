@@ -67,13 +67,9 @@ returning month;
 select merchant_id, figures from month_book
  where month = %(month)s::text and merchant_id = any (%(merchant_ids)s::bigint[]);
 
--- name: find_earlier_open
--- A month before one that nobody has accepted.
-select month from month_report where month < %(month)s::text and accepted_ms is null order by month limit 1;
-
 -- name: find_open
--- The first month that nobody has accepted.
-select month from month_report where accepted_ms is null order by month limit 1;
+-- The first month before another one that nobody has accepted.
+select month from month_report where month < %(month)s::text and accepted_ms is null order by month limit 1;
 
 -- name: find_earlier_unsigned
 -- A month before one that is not signed, or gets another version.
