@@ -20,7 +20,7 @@ async def make_statement_pdf(session: Session, merchant: str, period: "Period", 
     """A merchant's statement. Raises Failure."""
     from merchant_wallet.base.clock import now_ms
     from merchant_wallet.book.archive.files import ArchiveFolder
-    from merchant_wallet.reporting.finance.accounting_rows import read_movements
+    from merchant_wallet.reporting.finance.accounting_rows import list_movements
     from merchant_wallet.reporting.finance.reports import read_report
     from merchant_wallet.web.finance_documents import MAX_MOVEMENTS, dress, make_statement
     from merchant_wallet.web.pdf.document import build_pdf
@@ -29,13 +29,9 @@ async def make_statement_pdf(session: Session, merchant: str, period: "Period", 
     archive = ArchiveFolder(session.settings.archive_folder)
     async with session.reach() as cells:
         report = await read_report(cells, period, found.merchant_id)
-    movements = []
+    span = (period.since_ms, period.until_ms)
     async with session.cell(found.merchant_id) as cell:
-        async for one in read_movements(cell, archive, found.merchant_id, period.since_ms, period.until_ms):
-            movements.append(one)
-            if len(movements) > MAX_MOVEMENTS:
-                break
-    listed = None if len(movements) > MAX_MOVEMENTS else movements
+        listed = await list_movements(cell, archive, found.merchant_id, *span, MAX_MOVEMENTS)
     issuer = session.settings.invoice_issuer
     document = make_statement(report, found.name, listed, read_language(language), issuer, now_ms())
     return build_pdf(dress(document, session.settings))

@@ -21,7 +21,7 @@ from merchant_wallet.merchants import store
 from merchant_wallet.operators.roles import Right
 from merchant_wallet.reporting.cells import BooksMoving
 from merchant_wallet.reporting.finance import desk, months, movements, network_fees, solvency
-from merchant_wallet.reporting.finance.accounting_rows import Movement, read_movements
+from merchant_wallet.reporting.finance.accounting_rows import list_movements
 from merchant_wallet.reporting.finance.months import FormerFigures
 from merchant_wallet.reporting.finance.movements import Fee
 from merchant_wallet.reporting.finance.periods import (
@@ -287,12 +287,7 @@ async def send_statement(request: ConsoleRequest, conn: Connection) -> Response:
         return request.redirect(f"{FINANCE}?{asked.query}", NO_MERCHANT, tone=flash.WARN)
     cell = await request.cells.of(asked.merchant_id)
     span = (asked.period.since_ms, asked.period.until_ms)
-    found: list[Movement] = []
-    async for one in read_movements(cell, request.archive, asked.merchant_id, *span):
-        found.append(one)
-        if len(found) > MAX_MOVEMENTS:
-            break
-    listed = None if len(found) > MAX_MOVEMENTS else found
+    listed = await list_movements(cell, request.archive, asked.merchant_id, *span, MAX_MOVEMENTS)
     issuer = request.context.settings.invoice_issuer
     document = make_statement(report, asked.name, listed, request.client.language, issuer, request.at_ms)
     return send_pdf(request, document, f"statement-{asked.file_name}")

@@ -21,7 +21,6 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
-from string import ascii_letters
 from typing import Any, Final, Protocol
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -76,7 +75,11 @@ _CHANGED_BY_SHEETS: Final = re.compile(
     r"0\d+|\d{16,}|\d+(\.\d+)?[eE]\d+|\d{1,4}([-/:.]\d{1,4}){1,2}", re.ASCII
 )
 """Leading zeros, more digits than a double has, an exponent, a date or a time."""
-_LETTERS: Final = frozenset(ascii_letters)
+_is_plain: Final = re.compile(r'[A-Za-z][^;,"\r\n]*').fullmatch
+"""Most texts: neither a formula nor a number, and CSV has them as they are. This costs less than the rest."""
+_needs_quotes: Final = re.compile(r'[,"\r\n]').search
+_format_units: Final = format_units.__wrapped__
+"""Without its cache: a file has each balance once, and would push out the amounts of requests."""
 _UNCHANGED: Final = ["0"] * len(CHANGES)
 _PLACES: Final = {change: place for place, change in enumerate(CHANGES)}
 
@@ -155,7 +158,8 @@ class AccountingFile:
 
     title: str
     columns: Callable[[Reader], Sequence[str]]
-    rows: Callable[[Connection, ArchiveFolder, Scope, Reader], AsyncIterator[Sequence[Cell]]]
+    lines: Callable[[Connection, ArchiveFolder, Scope, Reader], AsyncIterator[str]]
+    """The text of some rows, at most `ROWS_A_TURN` entries or rows of a table."""
 
 
 def _time_columns(reader: Reader) -> list[str]:
@@ -228,65 +232,92 @@ def _audit_columns(reader: Reader) -> list[str]:
 def _text(value: object) -> str:
     """A text of others, which must not begin a formula, and is kept as it is."""
     text = "" if value is None else str(value)
-    if text[:1] in _LETTERS and ";" not in text:
-        # Neither a formula nor a number. Most texts are so, and this costs a tenth of the searches below.
+    if _is_plain(text):
         return text
     text = disarm(text)
     return f"'{text}" if _CHANGED_BY_SHEETS.fullmatch(text) else text
+
+
+def _quote(value: Cell) -> str:
+    """A cell in CSV."""
+    if value is None:
+        return ""
+    text = str(value)
+    return render_row([text])[:-2] if _needs_quotes(text) else text
+
+
+def _quote_text(value: object) -> str:
+    """A text of others as a cell in CSV."""
+    if value is None:
+        return ""
+    text = str(value)
+    return text if _is_plain(text) else _quote(_text(text))
 
 
 def _start(reader: Reader, scope: Scope, at_ms: int) -> list[Cell]:
     return [*reader.local(at_ms), _text(scope.merchant)]
 
 
-def _entry_cells(one: Movement, kind: str) -> list[Cell]:
-    texts = (_text(one.ext_user_id), _text(one.mc_order_id))
-    return [one.entry_id, kind, *texts, one.order_id, one.chain, one.tx_hash]
+class _EntryLines:
+    """The lines of entries. They are by far the most, so they are written without `csv`."""
 
+    def __init__(self, reader: Reader, scope: Scope) -> None:
+        say = reader.translate
+        self._local, self._merchant = reader.local, _quote_text(scope.merchant)
+        # Each kind is translated once, and so are the fixed accounts and those of the last sub-users.
+        self._name_kind = lru_cache(maxsize=None)(lambda kind: _quote(name_kind(kind, say)))
+        self._name_account = lru_cache(maxsize=4096)(
+            lambda number, name: _quote_text(name_account(number, name, say))
+        )
+        self._end = f",{scope.merchant_id}\r\n" if reader.is_staff else "\r\n"
 
-def _make_kinds(reader: Reader) -> Callable[[str], str]:
-    """The kinds of entries in words. Each is translated once."""
-    return lru_cache(maxsize=None)(lambda kind: name_kind(kind, reader.translate))
+    def _begin(self, one: Movement) -> str:
+        at, offset = self._local(one.at_ms)
+        return (
+            f"{at},{offset},{self._merchant},{one.entry_id},{self._name_kind(one.kind)}"
+            f",{_quote_text(one.ext_user_id)},{_quote_text(one.mc_order_id)}"
+            f",{_quote(one.order_id)},{_quote(one.chain)},{_quote(one.tx_hash)}"
+        )
 
-
-def _make_accounts(reader: Reader) -> Callable[[int, str | None], str]:
-    """The accounts in words, as cells. The fixed ones and those of the last sub-users are remembered."""
-    return lru_cache(maxsize=4096)(lambda number, name: _text(name_account(number, name, reader.translate)))
-
-
-def _change_cells(changes: Mapping[tuple[str, str], int]) -> list[str]:
-    cells = _UNCHANGED.copy()
-    for change, units in changes.items():
-        cells[_PLACES[change]] = format_units(units)
-    return cells
-
-
-async def _movement_rows(
-    conn: Connection, archive: ArchiveFolder, scope: Scope, reader: Reader
-) -> AsyncIterator[Sequence[Cell]]:
-    span, name_entry, merchant = (scope.since_ms, scope.until_ms), _make_kinds(reader), _text(scope.merchant)
-    async for one in accounting_rows.read_movements(conn, archive, scope.merchant_id, *span):
+    def write_movement(self, one: Movement) -> str:
+        """An entry in one line, with the change of each account."""
         rate = format_rate(one.rate_e8) if one.rate_e8 else ""
-        cells = [*reader.local(one.at_ms), merchant, *_entry_cells(one, name_entry(one.kind)), rate]
-        yield [*cells, _text(one.reason), *_change_cells(one.changes)]
+        cells = _UNCHANGED.copy()
+        for change, units in one.sum_changes().items():
+            cells[_PLACES[change]] = _format_units(units)
+        return f"{self._begin(one)},{rate},{_quote_text(one.reason)},{','.join(cells)}{self._end}"
+
+    def write_postings(self, one: Movement) -> str:
+        """An entry in one line for each posting."""
+        begin, name, find, end = self._begin(one), self._name_account, one.names.get, self._end
+        return "".join(
+            [
+                f"{begin},{number},{name(each.source_id, find(each.source_id))}"
+                f",{name(each.target_id, find(each.target_id))}"
+                f",{each.currency},{_format_units(each.amount_units)}"
+                f",{_format_units(each.source_balance)},{_format_units(each.target_balance)}{end}"
+                for number, each in enumerate(one.postings, 1)
+            ]
+        )
 
 
-async def _posting_rows(
-    conn: Connection, archive: ArchiveFolder, scope: Scope, reader: Reader
-) -> AsyncIterator[Sequence[Cell]]:
-    span, name_entry, merchant = (scope.since_ms, scope.until_ms), _make_kinds(reader), _text(scope.merchant)
-    name = _make_accounts(reader)
-    async for one in accounting_rows.read_movements(conn, archive, scope.merchant_id, *span):
-        head = [*reader.local(one.at_ms), merchant, *_entry_cells(one, name_entry(one.kind))]
-        for number, each in enumerate(one.postings, 1):
-            accounts = [name(side, one.names.get(side)) for side in (each.source_id, each.target_id)]
-            units = (each.amount_units, each.source_balance, each.target_balance)
-            yield [*head, number, *accounts, each.currency, *map(format_units, units)]
+def _by_entry(
+    write: Callable[[_EntryLines, Movement], str],
+) -> Callable[[Connection, ArchiveFolder, Scope, Reader], AsyncIterator[str]]:
+    """The lines of a file that is made of entries."""
+
+    async def lines(
+        conn: Connection, archive: ArchiveFolder, scope: Scope, reader: Reader
+    ) -> AsyncIterator[str]:
+        span, form = (scope.since_ms, scope.until_ms), _EntryLines(reader, scope)
+        async for page in accounting_rows.read_movements(conn, archive, scope.merchant_id, *span):
+            for start in range(0, len(page), ROWS_A_TURN):
+                yield "".join([write(form, one) for one in page[start : start + ROWS_A_TURN]])
+
+    return lines
 
 
-async def _order_rows(
-    conn: Connection, archive: ArchiveFolder, scope: Scope, reader: Reader
-) -> AsyncIterator[Sequence[Cell]]:
+async def _order_rows(conn: Connection, scope: Scope, reader: Reader) -> AsyncIterator[Sequence[Cell]]:
     span = (scope.since_ms, scope.until_ms)
     async for row in accounting_rows.read_orders(conn, scope.merchant_id, *span):
         status = reader.translate(ORDER_STATUSES[row["status"]])
@@ -298,9 +329,7 @@ async def _order_rows(
         yield [*start, *map(_text, people), *times, row["tx_hash"]]
 
 
-async def _deposit_rows(
-    conn: Connection, archive: ArchiveFolder, scope: Scope, reader: Reader
-) -> AsyncIterator[Sequence[Cell]]:
+async def _deposit_rows(conn: Connection, scope: Scope, reader: Reader) -> AsyncIterator[Sequence[Cell]]:
     span = (scope.since_ms, scope.until_ms)
     async for row in accounting_rows.read_deposits(conn, scope.merchant_id, *span):
         chain = row["chain"]
@@ -311,9 +340,7 @@ async def _deposit_rows(
         yield [*_start(reader, scope, row["seen_ms"]), *head, *tail]
 
 
-async def _callback_rows(
-    conn: Connection, archive: ArchiveFolder, scope: Scope, reader: Reader
-) -> AsyncIterator[Sequence[Cell]]:
+async def _callback_rows(conn: Connection, scope: Scope, reader: Reader) -> AsyncIterator[Sequence[Cell]]:
     span = (scope.since_ms, scope.until_ms)
     async for row in accounting_rows.read_callbacks(conn, scope.merchant_id, *span):
         is_order = row["event_type"] == "withdrawal"
@@ -324,9 +351,7 @@ async def _callback_rows(
         yield [*_start(reader, scope, row["created_ms"]), *head, reader.local(row["delivered_ms"])[0]]
 
 
-async def _audit_rows(
-    conn: Connection, archive: ArchiveFolder, scope: Scope, reader: Reader
-) -> AsyncIterator[Sequence[Cell]]:
+async def _audit_rows(conn: Connection, scope: Scope, reader: Reader) -> AsyncIterator[Sequence[Cell]]:
     span = (scope.since_ms, scope.until_ms)
     if not reader.is_staff:
         own = accounting_rows.read_audit(
@@ -355,6 +380,26 @@ def _own_audit_cells(row: Row, reader: Reader) -> list[Cell]:
     return [*map(_text, (person, *what, *facts, source))]
 
 
+def _by_row(
+    rows: Callable[[Connection, Scope, Reader], AsyncIterator[Sequence[Cell]]], *, has_own_id: bool = False
+) -> Callable[[Connection, ArchiveFolder, Scope, Reader], AsyncIterator[str]]:
+    """The lines of a file that is made of a table's rows."""
+
+    async def lines(
+        conn: Connection, archive: ArchiveFolder, scope: Scope, reader: Reader
+    ) -> AsyncIterator[str]:
+        more = [scope.merchant_id] if reader.is_staff and not has_own_id else []
+        some: list[Sequence[Cell]] = []
+        async for cells in rows(conn, scope, reader):
+            some.append([*cells, *more])
+            if len(some) == ROWS_A_TURN:
+                yield _render_rows(some)
+                some = []
+        yield _render_rows(some)
+
+    return lines
+
+
 CALLBACK_WORDS: Final = {
     "due": N_("Due"),
     "delivered": N_("Delivered"),
@@ -363,20 +408,28 @@ CALLBACK_WORDS: Final = {
 }
 
 FILES: Final[dict[str, AccountingFile]] = {
-    MOVEMENTS: AccountingFile(N_("Movements: one row per entry"), _movement_columns, _movement_rows),
-    POSTINGS: AccountingFile(N_("Postings: one row per posting"), _posting_columns, _posting_rows),
-    WITHDRAWALS: AccountingFile(N_("Withdrawals"), _order_columns, _order_rows),
-    DEPOSITS: AccountingFile(N_("Deposits"), _deposit_columns, _deposit_rows),
-    CALLBACKS: AccountingFile(N_("Callbacks"), _callback_columns, _callback_rows),
-    AUDIT: AccountingFile(N_("Audit log"), _audit_columns, _audit_rows),
+    MOVEMENTS: AccountingFile(
+        N_("Movements: one row per entry"), _movement_columns, _by_entry(_EntryLines.write_movement)
+    ),
+    POSTINGS: AccountingFile(
+        N_("Postings: one row per posting"), _posting_columns, _by_entry(_EntryLines.write_postings)
+    ),
+    WITHDRAWALS: AccountingFile(N_("Withdrawals"), _order_columns, _by_row(_order_rows)),
+    DEPOSITS: AccountingFile(N_("Deposits"), _deposit_columns, _by_row(_deposit_rows)),
+    CALLBACKS: AccountingFile(N_("Callbacks"), _callback_columns, _by_row(_callback_rows)),
+    AUDIT: AccountingFile(N_("Audit log"), _audit_columns, _by_row(_audit_rows, has_own_id=True)),
 }
 """Every kind of file by the name in URLs and commands."""
 
 
 def render_row(cells: Sequence[Cell]) -> str:
     """One line of CSV, line end included (RFC 4180)."""
+    return _render_rows([cells])
+
+
+def _render_rows(rows: Sequence[Sequence[Cell]]) -> str:
     text = io.StringIO()
-    csv.writer(text).writerow(cells)
+    csv.writer(text).writerows(rows)
     return text.getvalue()
 
 
@@ -395,17 +448,12 @@ async def stream_rows(
     conn: Connection, archive: ArchiveFolder, name: str, scope: Scope, reader: Reader
 ) -> AsyncIterator[bytes]:
     """The rows of one merchant, or of the audit log, in pieces."""
-    piece = io.StringIO()
-    more = [scope.merchant_id] if _has_id(name, reader) else []
-    write, rows = csv.writer(piece).writerow, 0
-    async for cells in FILES[name].rows(conn, archive, scope, reader):
-        write([*cells, *more])
-        rows += 1
-        if rows % ROWS_A_TURN:
-            continue
+    piece, size = [], 0
+    async for text in FILES[name].lines(conn, archive, scope, reader):
+        piece.append(text)
+        size += len(text)
         await asyncio.sleep(0)
-        if piece.tell() >= PIECE_CHARACTERS:
-            yield piece.getvalue().encode()
-            piece.seek(0)
-            piece.truncate()
-    yield piece.getvalue().encode()
+        if size >= PIECE_CHARACTERS:
+            yield "".join(piece).encode()
+            piece, size = [], 0
+    yield "".join(piece).encode()

@@ -230,7 +230,7 @@ def _make_movements(movements: Sequence[Movement], _: Translate) -> Table:
 
 
 def _list_changes(one: Movement, account: str) -> str:
-    found = [(units, code) for (kind, code), units in one.changes.items() if kind == account and units]
+    found = [(units, code) for (kind, code), units in one.sum_changes().items() if kind == account and units]
     return ", ".join([f"{show_money(units, signed=True)} {code}" for units, code in found])
 
 

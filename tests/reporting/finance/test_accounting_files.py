@@ -19,10 +19,12 @@ from tests.reporting.finance.conftest import NOVEMBER, OCTOBER, Finance, trade
 from merchant_wallet.audit import records as audit
 from merchant_wallet.base.money import format_units
 from merchant_wallet.book.commands import Adjust
+from merchant_wallet.book.state import Entry
 from merchant_wallet.console.audit_words import AuditWords
 from merchant_wallet.reporting import figures
-from merchant_wallet.reporting.export import ROWS_A_TURN
-from merchant_wallet.reporting.finance.accounting_rows import OUTSIDE
+from merchant_wallet.reporting.finance import accounting_rows
+from merchant_wallet.reporting.finance.accounting_rows import OUTSIDE, read_movements
+from merchant_wallet.reporting.finance.journal import read_entry_pages
 from merchant_wallet.reporting.finance.reports import read_report
 from merchant_wallet.web import accounting_files
 from merchant_wallet.web.accounting_files import (
@@ -51,12 +53,17 @@ async def read_file(
 ) -> Rows:
     """A file as a spreadsheet reads it."""
     scope = Scope(shop, "Shop", OCTOBER.since_ms, until_ms)
+    return list(csv.DictReader(io.StringIO(await read_text(finance, name, scope, reader), newline="")))
+
+
+async def read_text(finance: Finance, name: str, scope: Scope, reader: Reader = ENGLISH) -> str:
+    """A file without its byte order mark."""
     text = accounting_files.render_head(name, reader)
     pieces = accounting_files.stream_rows(finance.scene.conn, finance.archive, name, scope, reader)
     async for piece in pieces:
         text += piece.decode()
     assert text.startswith("\ufeff")
-    return list(csv.DictReader(io.StringIO(text.removeprefix("\ufeff"))))
+    return text.removeprefix("\ufeff")
 
 
 def sum_column(rows: Rows, name: str) -> Decimal:
@@ -182,6 +189,36 @@ async def test_no_cell_begins_a_formula(finance: Finance) -> None:
     assert reasons[-3:] == ["'=HYPERLINK(1)", "'\uff0bcmd", "a;'@SUM(A1)"]
 
 
+async def test_lines_of_entries_are_those_that_the_csv_module_writes(
+    finance: Finance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(accounting_files, "ROWS_A_TURN", 3)
+    scene = finance.scene
+    shop = await scene.open_shop("Shop")
+    await trade(scene, shop)
+    reasons = ("a,b", 'say "x"', "two\nlines", "tail\r", '=1,"', "12,5", "\u94f6\u884c,")
+    for text in reasons:
+        await scene.ask(shop, Adjust("KFB", 1, text, "test", None))
+    scope = Scope(shop, 'Shop, "Ltd"', OCTOBER.since_ms, NOVEMBER.until_ms)
+    for reader in (ENGLISH, replace(CHINESE, is_staff=False)):
+        for name in ("movements", "postings"):
+            text = await read_text(finance, name, scope, reader)
+            rows = list(csv.reader(io.StringIO(text, newline="")))
+            rewritten = io.StringIO(newline="")
+            csv.writer(rewritten).writerows(rows)
+            assert text == rewritten.getvalue()
+            assert {row[2] for row in rows[1:]} == {'Shop, "Ltd"'}
+            assert {len(row) for row in rows} == {len(rows[0])}
+            if name == "movements":
+                column = rows[0].index(reader.translate("Reason"))
+                assert [row[column].removeprefix("'") for row in rows[-len(reasons) :]] == list(reasons)
+    # Others have their turn after each part.
+    for name in ("movements", "postings", "callbacks"):
+        lines = FILES[name].lines(scene.conn, finance.archive, scope, ENGLISH)
+        keys = [{row[3] for row in csv.reader(io.StringIO(part, newline=""))} async for part in lines]
+        assert max(map(len, keys)) == 3, name
+
+
 async def test_ids_that_a_spreadsheet_would_change_stay_as_they_are(finance: Finance) -> None:
     scene = finance.scene
     shop = await scene.open_shop("Shop")
@@ -196,11 +233,11 @@ async def test_ids_that_a_spreadsheet_would_change_stay_as_they_are(finance: Fin
 async def test_others_have_their_turn_while_a_file_is_written(
     finance: Finance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def rows(*_: object) -> AsyncIterator[list[str]]:
+    async def lines(*_: object) -> AsyncIterator[str]:
         for number in range(100):
-            yield [str(number)]
+            yield f"{number}\r\n"
 
-    monkeypatch.setitem(FILES, "numbers", AccountingFile("Numbers", lambda _: ["Number"], rows))
+    monkeypatch.setitem(FILES, "numbers", AccountingFile("Numbers", lambda _: ["Number"], lines))
     turns = 0
 
     async def count() -> None:
@@ -212,7 +249,25 @@ async def test_others_have_their_turn_while_a_file_is_written(
     other = asyncio.create_task(count())
     assert len(await read_file(finance, "numbers", 0)) == 100
     other.cancel()
-    assert turns >= 100 // ROWS_A_TURN
+    assert turns >= 100
+
+
+async def test_a_large_block_of_the_archive_is_cut_into_pages(
+    finance: Finance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop = await finance.scene.open_shop("Shop")
+    await trade(finance.scene, shop)
+    span = (finance.scene.conn, finance.archive, shop, OCTOBER.since_ms, NOVEMBER.until_ms)
+    (whole,) = [page async for page in read_movements(*span)]
+
+    def read_block(*_: object) -> AsyncIterator[list[Entry]]:
+        return read_entry_pages(*span)
+
+    monkeypatch.setattr(accounting_rows, "ENTRIES_A_PAGE", 4)
+    monkeypatch.setattr(accounting_rows, "read_entry_pages", read_block)
+    pages = [page async for page in read_movements(*span)]
+    assert max(map(len, pages)) == 4
+    assert [one.entry_id for page in pages for one in page] == [one.entry_id for one in whole]
 
 
 async def test_a_merchants_own_person_is_not_told_who_approved(finance: Finance) -> None:

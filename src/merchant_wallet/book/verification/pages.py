@@ -91,9 +91,9 @@ def fill_entries(
 ) -> None:
     """Put entries with their postings into a page."""
     postings: dict[int, list[Posting]] = {}
-    for entry_id, number, *moved in posting_rows:
+    for entry_id, number, source, target, currency, units, source_balance, target_balance in posting_rows:
         mine = postings.setdefault(entry_id, [])
-        mine.append(Posting(*moved))
+        mine.append(Posting(source, target, currency, units, source_balance, target_balance))
         if number != len(mine):
             page.misnumbered.add(entry_id)
     for entry_id, kind, mc_order_id, at_ms, rate_e8, facts, entry_hash in entry_rows:

@@ -15,14 +15,14 @@ import msgspec
 
 from merchant_wallet.base.db import Queries
 from merchant_wallet.book.archive.files import ArchiveFolder
-from merchant_wallet.book.chart import CHAIN_OF_KIND, FEES_ID_OF, FIXED_BY_ID, LAST_FIXED_ID, SUBUSER
+from merchant_wallet.book.chart import CHAIN_OF_KIND, FIXED_BY_ID, LAST_FIXED_ID, SUBUSER
 from merchant_wallet.book.state import Entry, Posting
 from merchant_wallet.reporting.finance.journal import PAST_ALL_IDS, read_entry_pages
 from merchant_wallet.reporting.paging import Connection, Row, fetch
 
 QUERIES: Final = Queries(Path(__file__).with_name("accounting.sql"))
 PAGE_ROWS: Final = 1000
-ENTRIES_A_PAGE: Final = 250
+ENTRIES_A_PAGE: Final = 500
 """Few, since a page is decoded in one piece, and merchants' requests wait that long."""
 OUTSIDE: Final = "outside"
 """The chains' accounts in one column: what came in from outside is below zero."""
@@ -31,16 +31,13 @@ NAMES_KEPT: Final = 10_000
 _COLUMNS: Final = {
     number: OUTSIDE if fixed.kind in CHAIN_OF_KIND else fixed.kind for number, fixed in FIXED_BY_ID.items()
 }
-_FEES_IDS: Final = frozenset(FEES_ID_OF.values())
 _NO_ORDER: Final[Mapping[str, Any]] = {}
 CALLBACK_STATES: Final = ("delivered", "due", "paused", "dead_letter")
 CALLBACK_TYPES: Final = ("withdrawal", "deposit")
 
 
 class Movement(msgspec.Struct, frozen=True, gc=False):
-    """One entry. `changes` are by account kind and currency, with `OUTSIDE` for the chains. `names` has the
-    extUserId of each sub-user in the postings, and of others.
-    """
+    """One entry. `names` has the extUserId of each sub-user in the postings, and of others."""
 
     entry_id: int
     at_ms: int
@@ -52,29 +49,55 @@ class Movement(msgspec.Struct, frozen=True, gc=False):
     tx_hash: str | None
     rate_e8: int
     reason: str | None
-    changes: Mapping[tuple[str, str], int]
-    fees: Mapping[str, int]
     postings: tuple[Posting, ...]
     names: Mapping[int, str]
+
+    def sum_changes(self) -> dict[tuple[str, str], int]:
+        """The units of each account kind and currency that changed, with `OUTSIDE` for the chains."""
+        changes: dict[tuple[str, str], int] = {}
+        for one in self.postings:
+            units, currency = one.amount_units, one.currency
+            source = (_COLUMNS.get(one.source_id, SUBUSER), currency)
+            target = (_COLUMNS.get(one.target_id, SUBUSER), currency)
+            changes[source] = changes.get(source, 0) - units
+            changes[target] = changes.get(target, 0) + units
+        return changes
 
 
 async def read_movements(
     cell: Connection, archive: ArchiveFolder, merchant_id: int, since_ms: int, until_ms: int
-) -> AsyncIterator[Movement]:
-    """Every entry of a period that moved something."""
+) -> AsyncIterator[list[Movement]]:
+    """Every entry of a period that moved something, page by page."""
     names: dict[int, str] = {}
     pages = read_entry_pages(cell, archive, merchant_id, since_ms, until_ms, ENTRIES_A_PAGE)
-    async for page in pages:
-        entries = [entry for entry in page if entry.postings]
-        if not entries:
-            continue
+    async for entries in _cut_pages(pages):
         facts = {entry.entry_id: _read_facts(entry) for entry in entries}
         # A new one, since movements keep the old one.
         names = names if len(names) < NAMES_KEPT else {}
         await _learn_names(cell, merchant_id, entries, names)
         orders = await _find_orders(cell, merchant_id, facts)
-        for entry in entries:
-            yield _make_movement(entry, facts[entry.entry_id], names, orders)
+        yield [_make_movement(entry, facts[entry.entry_id], names, orders) for entry in entries]
+
+
+async def _cut_pages(pages: AsyncIterator[list[Entry]]) -> AsyncIterator[list[Entry]]:
+    """The entries that moved something. A block of the archive is more than a page."""
+    async for page in pages:
+        for start in range(0, len(page), ENTRIES_A_PAGE):
+            entries = [entry for entry in page[start : start + ENTRIES_A_PAGE] if entry.postings]
+            if entries:
+                yield entries
+
+
+async def list_movements(
+    cell: Connection, archive: ArchiveFolder, merchant_id: int, since_ms: int, until_ms: int, most: int
+) -> list[Movement] | None:
+    """Every entry of a period that moved something; None if there are more than `most`."""
+    found: list[Movement] = []
+    async for page in read_movements(cell, archive, merchant_id, since_ms, until_ms):
+        found += page
+        if len(found) > most:
+            return None
+    return found
 
 
 def _read_facts(entry: Entry) -> dict[str, Any]:
@@ -109,18 +132,11 @@ async def _find_orders(
 def _make_movement(
     entry: Entry, facts: Mapping[str, Any], names: Mapping[int, str], orders: Mapping[int, Row]
 ) -> Movement:
-    changes: dict[tuple[str, str], int] = {}
-    fees: dict[str, int] = {}
     user = None
     for one in entry.postings:
-        units, currency = one.amount_units, one.currency
-        source = (_COLUMNS.get(one.source_id, SUBUSER), currency)
-        target = (_COLUMNS.get(one.target_id, SUBUSER), currency)
-        changes[source] = changes.get(source, 0) - units
-        changes[target] = changes.get(target, 0) + units
-        if one.target_id in _FEES_IDS:
-            fees[currency] = fees.get(currency, 0) + units
-        user = user or names.get(one.source_id) or names.get(one.target_id)
+        user = names.get(one.source_id) or names.get(one.target_id)
+        if user:
+            break
     # A withdrawal's entry has the order's own id.
     order_id = entry.entry_id if entry.kind == "withdraw" else facts.get("orderId")
     order = orders.get(order_id or 0, _NO_ORDER)
@@ -135,8 +151,6 @@ def _make_movement(
         facts.get("txHash") or order.get("tx_hash"),
         entry.rate_e8,
         facts.get("reason"),
-        changes,
-        fees,
         entry.postings,
         names,
     )
