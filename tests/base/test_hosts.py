@@ -3,22 +3,26 @@
 import asyncio
 import errno
 import os
+import socket
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from itertools import count
+from typing import cast
 
 import psycopg
 import pytest
 import uvloop
 from psycopg.conninfo import conninfo_to_dict
+from psycopg.pq.abc import PGconn
 from tests.crash.cutting_proxy import CuttingProxy, cutting
-from tests.waits import eventually
+from tests.waits import TIMEOUT_S, eventually
 
 from merchant_wallet.base import host_watch
 from merchant_wallet.base.cells import Cell
 from merchant_wallet.base.db import connect, connect_sync, is_database_away
 from merchant_wallet.base.host_watch import watching
-from merchant_wallet.base.hosts import Answer, Host, Hosts, choose
+from merchant_wallet.base.hosts import Answer, Host, Hosts, Session, choose, only
 from merchant_wallet.merchants.cells.directory import Directory
 
 NUMBERS = count()
@@ -85,10 +89,59 @@ def test_a_host_that_writes_on_an_older_timeline_is_not_used_even_alone(watched:
 
 def test_addresses_and_ports_stay_with_their_hosts() -> None:
     url = "postgresql://u@a,b:7/wallet?hostaddr=10.9.8.1,10.9.8.2"
-    Hosts.of(url).judge({Host("a", "5432"): STANDBY, Host("b", "7"): Answer(1)})
+    a, b = Host("a", "5432", "10.9.8.1"), Host("b", "7", "10.9.8.2")
+    Hosts.of(url).judge({a: STANDBY, b: Answer(1)})
     found = conninfo_to_dict(choose(url))
     Hosts.of(url).forget()
     assert (found["host"], found["hostaddr"], found["port"]) == ("b,a", "10.9.8.2,10.9.8.1", "7,5432")
+
+
+def test_a_host_that_is_named_twice_is_one_and_two_addresses_of_one_name_are_two() -> None:
+    twice = "postgresql://u@a,b,a/twice"
+    assert Hosts.of(twice).hosts == (Host("a", "5432"), Host("b", "5432"))
+    Hosts.of(twice).judge({Host("a", "5432"): SILENT, Host("b", "5432"): Answer(1)})
+    assert conninfo_to_dict(choose(twice))["host"] == "b"
+    Hosts.of(twice).forget()
+    url = "postgresql://u@db,db/wallet?hostaddr=10.9.8.1,10.9.8.2"
+    first, second = (Host("db", "5432", f"10.9.8.{number}") for number in (1, 2))
+    Hosts.of(url).judge({first: SILENT, second: Answer(1)})
+    assert conninfo_to_dict(choose(url))["hostaddr"] == "10.9.8.2"
+    assert conninfo_to_dict(only(url, second))["hostaddr"] == "10.9.8.2"
+    Hosts.of(url).forget()
+
+
+class Reached:
+    """What a session reads of libpq: its host, the address that the host's name led to, and the socket."""
+
+    def __init__(self, address: bytes) -> None:
+        self.host, self.port, self.hostaddr = b"db", b"5432", address
+        self._ours, self._theirs = socket.socketpair()
+        self.socket = self._ours.fileno()
+
+    def is_cut(self) -> bool:
+        self._theirs.setblocking(False)
+        try:
+            return self._theirs.recv(1) == b""
+        except BlockingIOError:
+            return False
+
+    def close(self) -> None:
+        self._ours.close()
+        self._theirs.close()
+
+
+def test_of_one_name_the_sessions_of_the_silent_address_alone_are_cut() -> None:
+    url = "postgresql://u@db,db/wallet?hostaddr=10.9.7.1,10.9.7.2"
+    first, second = Hosts.of(url).hosts
+    with closing(Reached(b"10.9.7.1")) as one, closing(Reached(b"10.9.7.2")) as other:
+        sessions = [Session(cast(PGconn, reached)) for reached in (one, other)]
+        Hosts.of(url).judge({first: SILENT, second: Answer(1)})
+        assert [one.is_cut(), other.is_cut()] == [True, False]
+        # For another URL, which gives no addresses, all that the name leads to is silent.
+        Session.cut_all(Host("db", "5432"))
+        assert other.is_cut()
+        assert len(sessions) == 2
+    Hosts.of(url).forget()
 
 
 @pytest.mark.parametrize("ports", ["1,2", "1,2,3", "1,2,3,4"])
@@ -180,6 +233,34 @@ def test_an_answer_that_came_while_this_process_stood_still_counts(
         await line.close()
 
     uvloop.run(scenario())
+
+
+@pytest.mark.parametrize("was_open", [False, True])
+def test_a_host_whose_sessions_begin_slowly_is_not_silent(
+    database_url: str, monkeypatch: pytest.MonkeyPatch, was_open: bool
+) -> None:
+    monkeypatch.setattr(host_watch, "ANSWER_S", 0.05)
+    monkeypatch.setattr(host_watch, "BEGIN_S", TIMEOUT_S)
+
+    async def scenario() -> None:
+        async with cutting(database_url) as proxy:
+            line = host_watch._Line(proxy.url, Hosts.of(proxy.url).hosts[0])
+            if was_open:
+                await line.ask()
+                # So long the session needed to begin.
+                line._begun_s = TIMEOUT_S
+            proxy.freeze()
+            asking = asyncio.create_task(line.ask())
+            # Two answers would have to have come by now.
+            await asyncio.wait({asking}, timeout=0.15)
+            assert not asking.done()
+            proxy.thaw()
+            answer = await asking
+            assert answer is not None
+            assert answer.reached
+            await line.close()
+
+    asyncio.run(scenario())
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,10 @@
 
 Rules:
 - Each host has one session of its own for this, so none waits for another.
-- A host that leaves two questions in a row unanswered is silent. The second one takes a new session. A loaded
-  server answers: the question needs no disk and no lock.
+- A host that leaves two questions in a row unanswered is silent. The second one takes a new session, and has
+  longer if the last one began slowly. A loaded server answers: the question needs no disk and no lock.
+- Where no session was open, a host is silent if none begins in `BEGIN_S`. Names may be looked up slowly, and
+  passwords may be checked elsewhere.
 - A question that fails is an answer as well: the server or its kernel lives. What refuses sessions is found
   out by those who need one. That there is no way to a host was answered by this machine or a router: silence.
 - What this process could not read because it stood still itself is not unanswered yet.
@@ -38,8 +40,9 @@ INTERVAL_S: Final = 1.0
 SEARCH_INTERVAL_S: Final = 0.25
 """As `INTERVAL_S`, while no primary is known."""
 ANSWER_S: Final = 1.5
-QUESTIONS: Final = 2
-"""So many unanswered questions are silence: with the pause, after 4 s at the latest."""
+"""Two unanswered questions are silence: with the pause, after 4 s at the latest."""
+BEGIN_S: Final = 4.5
+"""The longest that a session of the watch needs to begin, if no other one was open just before."""
 LATE_S: Final = 0.2
 """If a wait for an answer took this much longer than asked for, this process stood still."""
 FIRST_ANSWERS_S: Final = 5.0
@@ -161,25 +164,38 @@ class _Line:
     def __init__(self, url: str, host: Host) -> None:
         self._conninfo = _name_host(url, host)
         self._connection: psycopg.AsyncConnection[Any] | None = None
+        self._begun_s = 0.0
         self._is_refused = False
 
     async def ask(self) -> Answer | None:
         """The host's answer, or None for silence."""
+        if not self._is_open():
+            return await self._ask_in(BEGIN_S)
+        answer = await self._ask_in(ANSWER_S)
+        if self._is_open():
+            return answer
+        # Whoever waits for a silent host waits for the second question, too.
+        short_s = min(BEGIN_S, max(ANSWER_S, 2 * self._begun_s))
+        return await self._ask_in(short_s if answer is None else BEGIN_S)
+
+    def _is_open(self) -> bool:
+        return self._connection is not None
+
+    async def _ask_in(self, limit_s: float) -> Answer | None:
+        """Ask once. Without an answer the session is closed."""
+        asking = asyncio.create_task(self._ask_once())
         answer = None
-        for _ in range(QUESTIONS):
-            asking = asyncio.create_task(self._ask_once())
-            try:
-                if await _is_done_in_time(asking):
-                    return asking.result()
-                answer = None
-            except psycopg.Error as error:
-                if self._connection is not None and not self._connection.closed:
-                    return self._note_refusal(error)
-                answer = None if any(text in str(error) for text in _NO_WAY) else Answer(reached=False)
-            finally:
-                if not asking.done():
-                    await self._give_up(asking)
-            await self.close()
+        try:
+            if await _is_done_in_time(asking, limit_s):
+                return asking.result()
+        except psycopg.Error as error:
+            if self._connection is not None and not self._connection.closed:
+                return self._note_refusal(error)
+            answer = None if any(text in str(error) for text in _NO_WAY) else Answer(reached=False)
+        finally:
+            if not asking.done():
+                await self._give_up(asking)
+        await self.close()
         return answer
 
     def _note_refusal(self, error: psycopg.Error) -> Answer:
@@ -198,7 +214,9 @@ class _Line:
 
     async def _ask_once(self) -> Answer:
         if self._connection is None:
+            before_s = time.monotonic()
             self._connection = await psycopg.AsyncConnection.connect(self._conninfo, autocommit=True)
+            self._begun_s = time.monotonic() - before_s
         row = await (await self._connection.execute(_READ_TIMELINE)).fetchone()
         return Answer(None if row is None or row[0] is None else int(row[0], 16))
 
@@ -209,11 +227,11 @@ class _Line:
             await kept.close()
 
 
-async def _is_done_in_time(asking: "asyncio.Task[Answer]") -> bool:
+async def _is_done_in_time(asking: "asyncio.Task[Answer]", limit_s: float) -> bool:
     """Wait for an answer, and once more if this process stood still meanwhile: it may have come."""
     for _ in range(2):
         begun_s = time.monotonic()
-        await asyncio.wait({asking}, timeout=ANSWER_S)
-        if asking.done() or time.monotonic() - begun_s < ANSWER_S + LATE_S:
+        await asyncio.wait({asking}, timeout=limit_s)
+        if asking.done() or time.monotonic() - begun_s < limit_s + LATE_S:
             break
     return asking.done()

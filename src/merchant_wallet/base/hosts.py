@@ -31,10 +31,13 @@ _USUAL_PORT: Final = "5432"
 
 
 class Host(NamedTuple):
-    """One host of a URL: its name, address or folder of sockets, and its port."""
+    """One host of a URL: its name, address or folder of sockets, its port, and the address (`hostaddr`) if
+    the URL gives one beside the name: two servers may have one name.
+    """
 
     name: str
     port: str
+    address: str = ""
 
     @property
     def is_remote(self) -> bool:
@@ -42,7 +45,7 @@ class Host(NamedTuple):
         return bool(self.name) and not self.name.startswith(("/", "@"))
 
     def __str__(self) -> str:
-        return f"{self.name}:{self.port}"
+        return f"{self.name}:{self.port}" + (f" ({self.address})" if self.address else "")
 
 
 class Answer(NamedTuple):
@@ -66,8 +69,8 @@ class Hosts:
 
     @classmethod
     def of(cls, conninfo: str) -> "Hosts":
-        """The hosts of a connection string."""
-        hosts = tuple(Host(each["host"] or each["hostaddr"], each["port"]) for each in _split(conninfo))
+        """The hosts of a connection string. One that is named twice is one."""
+        hosts = tuple(_name(place) for place in _split(conninfo))
         return cls._known.setdefault(hosts, cls(hosts))
 
     @property
@@ -140,13 +143,19 @@ def only(conninfo: str, host: Host) -> str:
 
 
 def _split(conninfo: str) -> list[dict[str, str]]:
-    """The parameters of each host. libpq takes one port for all or one for each, and refuses all else."""
+    """The parameters of each host, once. libpq takes one port for all or one for each, and refuses others."""
     given: dict[str, Any] = conninfo_to_dict(conninfo)
     host, hostaddr, port = (str(given.get(name) or "").split(",") for name in _PARAMETERS)
     count = max(len(host), len(hostaddr))
     ports = [each or os.environ.get("PGPORT", _USUAL_PORT) for each in port]
     parts = (part * count if len(part) == 1 else part for part in (host, hostaddr, ports))
-    return [dict(zip(_PARAMETERS, each, strict=True)) for each in zip(*parts, strict=False)]
+    places = dict.fromkeys(zip(*parts, strict=False))
+    return [dict(zip(_PARAMETERS, each, strict=True)) for each in places]
+
+
+def _name(place: Mapping[str, str]) -> Host:
+    name, address = place["host"], place["hostaddr"]
+    return Host(name, place["port"], address) if name else Host(address, place["port"])
 
 
 def _join(places: list[dict[str, str]]) -> dict[str, str | None]:
@@ -158,7 +167,7 @@ def _join(places: list[dict[str, str]]) -> dict[str, str | None]:
 
 
 class Session:
-    """One open session of this process, and the host that it leads to."""
+    """One open session of this process, and the host that it leads to: by name, and by name and address."""
 
     _open: ClassVar[defaultdict[Host, "WeakSet[Session]"]] = defaultdict(WeakSet)
     _refusals: ClassVar[Counter[Host]] = Counter()
@@ -167,7 +176,8 @@ class Session:
         self.host = Host(pgconn.host.decode(), pgconn.port.decode())
         self._pgconn = pgconn
         self._seen = self._refusals[self.host]
-        self._open[self.host].add(self)
+        for host in (self.host, self.host._replace(address=pgconn.hostaddr.decode())):
+            self._open[host].add(self)
 
     @property
     def is_suspect(self) -> bool:
