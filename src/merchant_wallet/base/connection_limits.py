@@ -14,9 +14,11 @@ CELL_CONNECTIONS: Final = 4
 """The most connections of a writer to an apart cell in each of its two pools."""
 PAGE_CELL_CONNECTIONS: Final = 4
 """The most connections of each of the two sites to an apart cell. One merchant's people never hold all."""
-SERVE_CONNECTIONS: Final = 68
+HOST_WATCH: Final = 1
+"""The session of `serve` and of `work` that asks whether the server answers."""
+SERVE_CONNECTIONS: Final = 67 + HOST_WATCH
 """The most that one `serve` opens with the default `WALLET_CONNECTIONS`."""
-WORK_CONNECTIONS: Final = 55
+WORK_CONNECTIONS: Final = 54 + HOST_WATCH
 """The most that one `work` opens, under load."""
 
 
