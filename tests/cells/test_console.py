@@ -129,6 +129,25 @@ def test_lists_show_the_merchants_of_all_cells(
     assert read_text(pages["/console"]) == read_text(owner.page("/console"))
 
 
+def _list_far_rates(layout: Layout) -> list[tuple[int, bool]]:
+    """USDT:KFB by which books in the apart cell exchange, and whether it is paused."""
+    with connect_sync(layout.far_url) as far:
+        return far.execute("select usdt_kfb_e8, usdt_kfb_paused from rate where merchant_id = 0").fetchall()
+
+
+def test_a_rate_holds_in_the_apart_cell_when_the_page_has_answered(
+    platform: Platform, layout: Layout, owner: ConsoleUser
+) -> None:
+    # No worker runs, which would compare the copies each second.
+    for form, expected in (
+        ({"do": "set", "rate-usdt-kfb": "7.05"}, (705_000_000, False)),
+        ({"do": "pause"}, (705_000_000, True)),
+    ):
+        saved = owner.post("/console/rates", {"direction": "USDT:KFB", **form}, seen="/console")
+        assert "Saved. It takes effect from the next exchange on." in owner.follow(saved).text
+        assert _list_far_rates(layout) == [expected]
+
+
 def test_finance_pages_leave_out_what_needs_every_book_once_while_books_move(
     platform: Platform, layout: Layout, owner: ConsoleUser, monkeypatch: pytest.MonkeyPatch
 ) -> None:

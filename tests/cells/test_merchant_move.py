@@ -26,6 +26,7 @@ from tests.waits import eventually
 from merchant_wallet.base.db import connect
 from merchant_wallet.book.outcomes import Transferred
 from merchant_wallet.book.verification.verify import verify_book
+from merchant_wallet.exchange import rates
 from merchant_wallet.merchants.cells.book_moves import OPENING, SWITCHED
 
 
@@ -48,6 +49,18 @@ def test_a_book_moves_to_another_cell_and_back(cells_of_both_kinds: Layout) -> N
         assert book.list_copies() == (True, None)
         await book.verify()
         await other.verify()
+
+    run(scenario())
+
+
+def test_a_book_that_moves_to_another_cell_finds_homes_newest_rate_there(layout: Layout) -> None:
+    async def scenario() -> None:
+        book = await open_book(layout)
+        async with await connect(layout.url) as home, await connect(layout.far_url) as far:
+            # No worker has brought it there yet.
+            await rates.set_rate(home, rates.USDT_TO_KFB, 710_000_000, at_ms=1)
+            await book.move()
+            assert await (await far.execute("select usdt_kfb_e8 from rate")).fetchall() == [(710_000_000,)]
 
     run(scenario())
 

@@ -2,6 +2,26 @@
 
 from tests.cli.conftest import Wallet
 
+from merchant_wallet.base.db import connect_sync, place
+
+
+def list_copies(wallet: Wallet, cell: str) -> list[tuple[int | None, bool]]:
+    """USDT:KFB by which books in a cell exchange, and whether it is paused."""
+    with connect_sync(place(wallet.url, None, cell)) as connection:
+        return connection.execute("select usdt_kfb_e8, usdt_kfb_paused from rate").fetchall()
+
+
+def test_a_change_holds_in_every_cell_when_the_command_has_answered(wallet: Wallet) -> None:
+    # No worker runs, which would compare the copies each second.
+    wallet.run("cell", "add", "east")
+    wallet.run("rates", "set", "USDT:KFB", "7.10")
+    assert list_copies(wallet, "east") == [(710_000_000, False)]
+    wallet.run("rates", "pause", "USDT:KFB")
+    assert list_copies(wallet, "east") == [(710_000_000, True)]
+    wallet.run("rates", "resume", "USDT:KFB")
+    wallet.run("rates", "remove", "USDT:KFB")
+    assert list_copies(wallet, "east") == [(None, False)]
+
 
 def test_the_platforms_rate_is_set_and_listed(wallet: Wallet) -> None:
     line = wallet.ask("rates", "set", "USDT:KFB", "7.10", "--max-age", "3600")

@@ -98,6 +98,7 @@ def accept(number: NumberArgument, data: DataOption = None, as_json: JsonOption 
     async def act(session: Session) -> dict[str, Any]:
         from merchant_wallet.approvals import changes
         from merchant_wallet.base.clock import now_ms
+        from merchant_wallet.exchange.acts import SET
         from merchant_wallet.merchants.app_keys import NewSecret
         from merchant_wallet.operators.records import NewOperator
         from merchant_wallet.operators.roles import list_roles
@@ -116,6 +117,8 @@ def accept(number: NumberArgument, data: DataOption = None, as_json: JsonOption 
         )
         if found.merchant_id is not None:
             await session.carry(found.merchant_id)
+        if found.kind == SET:
+            await session.copy_rates()
         shown = {"password": done.shown.password} if isinstance(done.shown, NewOperator) else {}
         if isinstance(done.shown, NewSecret):
             shown = {"appKey": done.shown.key.app_key, "appSecret": done.shown.secret}

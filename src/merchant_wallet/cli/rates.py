@@ -180,6 +180,7 @@ def _print_paused(
 
         scope = await _find_scope(session, merchant)
         line = await acts.pause(session.conn, session.author(), direction, scope, paused=paused)
+        await session.copy_rates()
         return describe(line)
 
     terminal.print_answer(run(data, act), as_json)
@@ -217,7 +218,9 @@ async def _change(
             if made is not None:
                 return made
             told = describe_lone_change(session, reason)
-        return describe(await act(author.with_facts(told)))
+        changed = describe(await act(author.with_facts(told)))
+    await session.copy_rates()
+    return changed
 
 
 async def _find_scope(session: Session, merchant: str | None) -> int:

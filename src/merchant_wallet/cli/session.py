@@ -269,6 +269,18 @@ class Session:
             reason = describe_database_error(error)
             note(f"The merchant's cell does not answer now ({reason}). It is told when it does.")
 
+    async def copy_rates(self) -> None:
+        """Tell every cell the rates that home has just committed. Says which cells will hear it later."""
+        from merchant_wallet.cli.terminal import note
+        from merchant_wallet.reporting.rate_copies import copy_rates
+
+        async with self.reach() as cells:
+            for name in await copy_rates(self.conn, cells):
+                note(
+                    f"Cell {name} does not answer now. Its books may use the former rate for up to a minute, "
+                    "then they refuse exchanges until it is told."
+                )
+
     async def find(self, text: str) -> "MerchantRef":
         """Find a merchant by its name or id. Raises MerchantUnknown."""
         from merchant_wallet.merchants import store

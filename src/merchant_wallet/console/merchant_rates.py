@@ -38,6 +38,7 @@ from merchant_wallet.console.rates import (
     format_field_name,
     list_proposed,
     read_typed,
+    redirect_saved,
     refill_unproposed,
 )
 from merchant_wallet.console.rates import change as change_line
@@ -89,9 +90,7 @@ async def change_rate(request: ConsoleRequest, conn: Connection) -> Response:
         return await _show(request, conn, merchant, FormState(request.form.kept(), errors))
     if proposed is not None:
         return proposal_forms.redirect_to(request, proposed)
-    return request.redirect(
-        f"{url_of(merchant.merchant_id)}/rates", N_("Saved. It takes effect from the next exchange on.")
-    )
+    return await redirect_saved(request, conn, f"{url_of(merchant.merchant_id)}/rates")
 
 
 async def change_fees(request: ConsoleRequest, conn: Connection) -> Response:

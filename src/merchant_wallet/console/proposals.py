@@ -32,6 +32,7 @@ from merchant_wallet.console.proposal_forms import (
 )
 from merchant_wallet.console.request import POST, Connection, ConsoleRequest, Page, read_id
 from merchant_wallet.console.tables import read_state
+from merchant_wallet.exchange.acts import SET
 from merchant_wallet.merchants import key_acts, store
 from merchant_wallet.merchants.app_keys import NewSecret
 from merchant_wallet.operators import access, records
@@ -40,6 +41,7 @@ from merchant_wallet.operators.roles import Operator, Right, list_roles, may
 from merchant_wallet.reporting import merchants
 from merchant_wallet.reporting.lookalikes import find_lookalikes, list_new_addresses
 from merchant_wallet.reporting.paging import split_page
+from merchant_wallet.reporting.rate_copies import copy_rates
 from merchant_wallet.web.languages import N_
 from merchant_wallet.web.proposal_rights import RIGHTS, list_acceptable_kinds
 
@@ -107,6 +109,8 @@ async def accept(request: ConsoleRequest, conn: Connection) -> Response:
         )
     if found.merchant_id is not None:
         await request.cells.carry(found.merchant_id)
+    if found.kind == SET:
+        await copy_rates(conn, request.cells)
     if isinstance(done.shown, NewSecret) and found.merchant_id is not None:
         merchant = await store.load(conn, request.context.keyring, found.merchant_id)
         assert merchant is not None

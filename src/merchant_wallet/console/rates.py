@@ -13,7 +13,7 @@ from starlette.responses import Response
 from merchant_wallet.approvals.changes import Facts, ProposedChange
 from merchant_wallet.base.money import MAX_RATE_AGE_S, format_rate
 from merchant_wallet.base.user_input import parse_digits
-from merchant_wallet.console import proposal_forms
+from merchant_wallet.console import flash, proposal_forms
 from merchant_wallet.console.fee_preview import read_rate
 from merchant_wallet.console.filter_values import find_scope
 from merchant_wallet.console.form_state import EMPTY_FORM, FormState
@@ -25,10 +25,15 @@ from merchant_wallet.exchange.rates import DIRECTIONS, ONE, PLATFORM, RateChange
 from merchant_wallet.operators.roles import Right
 from merchant_wallet.reporting import merchants
 from merchant_wallet.reporting.paging import split_page
+from merchant_wallet.reporting.rate_copies import copy_rates
 from merchant_wallet.web.languages import N_
 from merchant_wallet.web.typed_values import TypedWrong, read_time_ms
 
 RATES: Final = "/console/rates"
+_AWAY: Final = N_(
+    "Saved. Cells that do not answer now: {cells}. Their books may use the former rate for up to a minute, "
+    "then they refuse exchanges until the cell is told."
+)
 PAGE_ROWS: Final = 30
 SET: Final = "set"
 REMOVE: Final = "remove"
@@ -99,7 +104,14 @@ async def change_rate(request: ConsoleRequest, conn: Connection) -> Response:
         return await _show(request, conn, refill_unproposed(request, direction, unproposed))
     if proposed is not None:
         return proposal_forms.redirect_to(request, proposed)
-    return request.redirect(RATES, N_("Saved. It takes effect from the next exchange on."))
+    return await redirect_saved(request, conn, RATES)
+
+
+async def redirect_saved(request: ConsoleRequest, conn: Connection, url: str) -> Response:
+    """Redirect after a change of a rate, which every cell has that answers."""
+    if away := await copy_rates(conn, request.cells):
+        return request.redirect(url, _AWAY, tone=flash.WARN, cells=", ".join(away))
+    return request.redirect(url, N_("Saved. It takes effect from the next exchange on."))
 
 
 async def change(

@@ -112,7 +112,7 @@ GRANTS: Final[Mapping[str, Grant]] = {
     "request_minute": Grant("select, insert, update (requests)", "select, delete"),
     "rate": Grant(_CHANGE, _READ),
     "rate_history": Grant(_ADD, _READ),
-    "reference_state": Grant(_READ, _CHANGE),
+    "reference_state": Grant(_CHANGE, _CHANGE),
     # People and what they did.
     # The worker that notifies knows who the people are. Their passwords and second factors it can't read.
     "operator": Grant(
@@ -252,9 +252,9 @@ GRANTS: Final[Mapping[str, Grant]] = {
 """Each table of home's schema, and what web and worker may do with it."""
 
 MIRROR_GRANTS: Final[Mapping[str, Grant]] = {
-    # Both carry a merchant's new settings to its cell.
+    # Both carry a merchant's new settings to its cell, and rates to all cells.
     "merchant": Grant(_CHANGE, _CHANGE),
-    "rate": Grant(_READ, _KEEP),
+    "rate": Grant(_KEEP, _KEEP),
     "rollback_evidence": Grant(_READ, _KEEP),
 }
 """The copies of home's tables in an apart cell."""

@@ -20,7 +20,7 @@ from typing import Any, Final
 import psycopg
 from psycopg import AsyncConnection
 
-from merchant_wallet.base.cells import Cell, Cells
+from merchant_wallet.base.cells import DEFAULT_CELL_ID, Cell, Cells
 from merchant_wallet.base.errors import TransientError
 from merchant_wallet.book.verification import verify
 from merchant_wallet.book.verification.tail import Head, check_tail
@@ -37,6 +37,7 @@ from merchant_wallet.merchants.cells.book_moves import (
 )
 from merchant_wallet.merchants.cells.book_tables import MERCHANT, BookTable, list_tables
 from merchant_wallet.merchants.cells.copies import CheckpointFolder, CopyWrong
+from merchant_wallet.merchants.cells.mirroring import mirror
 from merchant_wallet.merchants.cells.moves import Auditor, MoveLost, MoveRefused
 from merchant_wallet.merchants.cells.moving import USUAL, Progress, Timing
 
@@ -293,5 +294,8 @@ async def open_again(home: Connection, old: Connection, move: BookMove) -> None:
 
 async def open_decided(home: Connection, new: Connection, move: BookMove) -> None:
     """Open the new copy after home's decision. Repeating it is harmless."""
+    if move.to_cell_id != DEFAULT_CELL_ID:
+        # Its books may have used a rate at home that the cell has not heard of yet.
+        await mirror(home, new)
     await book_fence.open_copy(new, move.merchant_id, move.version)
     await book_moves.note_opened(home, move)

@@ -5,7 +5,8 @@ Rules:
   home's clock.
 - Copies that were read earlier than the present ones change nothing. So a process that is late brings no old
   rate back.
-- Copies are compared each second. A book in an apart cell uses no rate if that was more than a minute ago
+- Whoever changes a rate brings it to the cells at once (`reporting.rate_copies`). Workers compare all copies
+  each second. A book in an apart cell uses no rate if that was more than a minute ago
   (see `read_rates` of the book). Without a rate it refuses an exchange.
 - Payouts and sweeps read home's own evidence, at once. The copies are for what a book decides by itself.
 """
@@ -19,6 +20,7 @@ from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
 from merchant_wallet.base.db import Queries
+from merchant_wallet.base.errors import TransientError
 
 Connection = AsyncConnection[Any]
 
@@ -45,9 +47,17 @@ class References(NamedTuple):
     evidence: list[Any]
 
 
-async def mirror(home: Connection, cell: Connection) -> bool:
-    """Make the cell's copies what home has. False if somebody else has just done so."""
-    return await write_references(cell, await read_references(home, await read_copied(cell)))
+class EvidenceDiffers(TransientError):
+    """Evidence of rollbacks has changed as well, which only workers copy."""
+
+
+async def mirror(home: Connection, cell: Connection, *, rates_alone: bool = False) -> bool:
+    """Make the cell's copies what home has. False if somebody else has just done so.
+
+    With `rates_alone` the evidence must be there already. Raises EvidenceDiffers.
+    """
+    found = await read_references(home, await read_copied(cell))
+    return await write_references(cell, found, rates_alone=rates_alone)
 
 
 async def read_copied(cell: Connection) -> Change:
@@ -65,8 +75,11 @@ async def read_references(home: Connection, copied: Change) -> References:
     return found
 
 
-async def write_references(cell: Connection, found: References) -> bool:
-    """Write to a cell what was read from home. False if somebody else has copied something meanwhile."""
+async def write_references(cell: Connection, found: References, *, rates_alone: bool = False) -> bool:
+    """Write to a cell what was read from home. False if somebody else has copied something meanwhile.
+
+    Raises EvidenceDiffers, see `mirror`.
+    """
     is_written = False
     async with cell.transaction():
         await cell.execute(QUERIES["begin_state"].text)
@@ -77,7 +90,11 @@ async def write_references(cell: Connection, found: References) -> bool:
             raise Rollback
         if not is_newest:
             await _replace_rates(cell, found)
-        await _replace_evidence(cell, found.evidence)
+        present = await _fetch(cell, "list_evidence")
+        if present is None or present[0] != found.evidence:
+            if rates_alone:
+                raise EvidenceDiffers("evidence of a rollback is not copied yet")
+            await _replace_evidence(cell, found.evidence)
         is_written = True
     return is_written
 
@@ -89,10 +106,8 @@ async def _replace_rates(cell: Connection, found: References) -> None:
 
 
 async def _replace_evidence(cell: Connection, evidence: list[Any]) -> None:
-    present = await _fetch(cell, "list_evidence")
-    if present is None or present[0] != evidence:
-        await cell.execute(QUERIES["delete_evidence"].text)
-        await cell.execute(QUERIES["insert_evidence"].text, {"evidence": Jsonb(evidence)})
+    await cell.execute(QUERIES["delete_evidence"].text)
+    await cell.execute(QUERIES["insert_evidence"].text, {"evidence": Jsonb(evidence)})
 
 
 async def _fetch(
