@@ -2,7 +2,11 @@
 
 import os
 import socket
-from collections.abc import Callable
+import ssl
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -10,6 +14,7 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from structlog import get_logger
 from structlog.testing import capture_logs
+from tests.authority import Authority
 from tests.ports import find_port
 from tests.recycled_databases import as_superuser
 from tests.rows import each_row
@@ -143,12 +148,58 @@ def test_a_refused_connection_is_said_with_its_cause(database_url: str) -> None:
         ('FATAL: no pg_hba.conf entry for host "10.0.0.1", user "wallet"', "refuses the sign-in"),
         ('FATAL: role "wallet" does not exist', "refuses the sign-in"),
         ("session is read-only", "takes no writes now"),
+        ('FATAL: no pg_hba.conf entry for host "10.0.0.1", user "wallet", no encryption', "without TLS"),
     ],
 )
 def test_refusals_that_need_another_server_are_known_by_their_words(said: str, what: str) -> None:
     explanation = explain_refusal(said)
     assert explanation is not None
     assert what in explanation.what
+
+
+@contextmanager
+def _answers_tls(context: ssl.SSLContext | None) -> Iterator[int]:
+    """The port of a server that answers libpq's question for TLS. None: it has none."""
+
+    def answer() -> None:
+        while True:
+            try:
+                connection, _ = listener.accept()
+            except OSError:
+                return
+            with connection:
+                connection.recv(8)
+                connection.sendall(b"N" if context is None else b"S")
+                if context is not None:
+                    # The client ends what it does not trust.
+                    with suppress(OSError), context.wrap_socket(connection, server_side=True) as inside:
+                        inside.recv(1)
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        answering = threading.Thread(target=answer)
+        answering.start()
+        try:
+            yield listener.getsockname()[1]
+        finally:
+            listener.shutdown(socket.SHUT_RDWR)
+            answering.join()
+
+
+def test_a_certificate_that_is_refused_is_no_fault_of_user_or_password(tmp_path: Path) -> None:
+    company, other = Authority(tmp_path), Authority(tmp_path, "Other CA")
+
+    def refuse(port: int, host: str, file: Path) -> str:
+        place = f"host={host} hostaddr=127.0.0.1 port={port} gssencmode=disable"
+        told = _fail(lambda: connect_sync(f"{place} sslmode=verify-full sslrootcert='{file}'"))
+        assert "password" not in told
+        return told
+
+    with _answers_tls(company.serve("db.example")) as port:
+        assert "is not trusted: " in refuse(port, "db.example", other.file)
+        assert "is for another host: " in refuse(port, "db2.example", company.file)
+        assert "Correct sslrootcert in its URL." in refuse(port, "db.example", tmp_path / "none.pem")
+    with _answers_tls(None) as port:
+        assert "has no TLS: " in refuse(port, "db.example", company.file)
 
 
 ERRORS = {

@@ -102,6 +102,8 @@ def test_an_absent_database_ends_the_checks(wallet: Wallet) -> None:
     checks = examine(wallet, 1)
     assert list(checks) == ALL[:3]
     assert wrong(checks) == ["database"]
+    assert checks["database"]["text"].startswith("The database can't be reached: ")
+    assert checks["database"]["advice"] == "Check whether it runs, and the host and the port in its URL."
     wallet.variables["WALLET_DATABASE_URL"] = ""
     assert "merchant-wallet up --data" in examine(wallet, 1)["database"]["text"]
 

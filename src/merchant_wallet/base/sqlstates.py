@@ -92,6 +92,26 @@ _EXPLANATIONS: Final = {
         "The database role may not connect to this database",
         "As the database's owner type `grant connect on database NAME to ROLE`.",
     ),
+    "PLAIN": Explanation(
+        f"{_SIGN_IN} without TLS",
+        "Add sslmode=verify-full and sslrootcert=FILE to its URL, or check its pg_hba.conf.",
+    ),
+    "NO TLS": Explanation(
+        "The database's server, or a connection pooler before it, has no TLS",
+        "Turn it on there, or correct sslmode in its URL.",
+    ),
+    "UNTRUSTED": Explanation(
+        "The certificate of the database's server is not trusted",
+        "Name in sslrootcert of its URL a file with the authority that signed it, and keep sslmode.",
+    ),
+    "OTHER HOST": Explanation(
+        "The certificate of the database's server is for another host",
+        "Write a host name of the certificate in its URL. hostaddr=ADDRESS says where it is, if names don't.",
+    ),
+    "NO AUTHORITY": Explanation(
+        "The file that judges the certificate of the database's server can't be read",
+        "Correct sslrootcert in its URL. The user of this program must be able to read the file.",
+    ),
     "42501": Explanation(
         "The database role may not do this",
         "Commands need the role that owns the tables. The roles of `serve` and `work` get what they need from"
@@ -132,7 +152,12 @@ _REFUSALS: Final = (
     ("password authentication failed", "28P01"),
     ("no password supplied", "28P01"),
     ("authentication failed", "28"),
+    ("no encryption", "PLAIN"),
     ("pg_hba.conf", "28"),
+    ("certificate verify failed", "UNTRUSTED"),
+    ("does not match host name", "OTHER HOST"),
+    ("root certificate file", "NO AUTHORITY"),
+    ("does not support SSL", "NO TLS"),
     ("not permitted to log in", "28"),
     ("no such user", "28"),
     ("no such database", "3D"),
@@ -146,8 +171,8 @@ _REFUSALS: Final = (
     ("session is read-only", READ_ONLY),
     ("server is in hot standby mode", READ_ONLY),
 )
-"""What servers and PgBouncer say of a connection that they refuse: libpq passes on this text alone. It is in
-the server's language. What is in none of these has the general advice.
+"""What servers, PgBouncer and libpq say of a connection that is refused: libpq passes on this text alone. It
+is in the server's language. What is in none of these has the general advice.
 """
 _MISSING: Final = re.compile(r'\b(role|database) ".*" does not exist')
 

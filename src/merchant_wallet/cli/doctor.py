@@ -107,13 +107,24 @@ async def _examine(data: Path | None) -> list[Finding]:
             findings.append(finding)
             stage = _NEXT.get(finding.name, finding.name)
     except Exception as error:
-        failure = explain(error)
-        if failure is None:
+        if (ended := _judge_end(stage, error)) is None:
             raise
-        findings.append(
-            Finding(stage, failure.text, _ADVICE.get(stage, "check whether the database still answers"))
-        )
+        findings.append(ended)
     return findings
+
+
+def _judge_end(stage: str, error: Exception) -> Finding | None:
+    """Judge the error that ended the checks at a stage. None if it is a fault of ours."""
+    import psycopg
+
+    from merchant_wallet.base.db import explain_error
+
+    if isinstance(error, psycopg.Error) and (found := explain_error(error)):
+        return Finding(stage, found.what, found.advice)
+    failure = explain(error)
+    if failure is None:
+        return None
+    return Finding(stage, failure.text, _ADVICE.get(stage, "check whether the database still answers"))
 
 
 _ORDER: Final = (
@@ -141,7 +152,7 @@ _ORDER: Final = (
 _NEXT: Final = dict(pairwise(_ORDER))
 _ADVICE: Final = {
     "configuration": "correct that setting, then run doctor again",
-    "database": "start the service, or correct WALLET_DATABASE_URL or --data",
+    "database": "start the service, or set WALLET_DATABASE_URL or --data",
     "migrations": "run `merchant-wallet migrate` with the version of the program that uses this database",
     "keys": "restore the keystore, or create one with `merchant-wallet keys create`",
     "master key": "set WALLET_MASTER_KEY, or name the data folder with the master.key of this database",
