@@ -176,3 +176,8 @@ def test_a_command_is_never_wrapped() -> None:
     row = {"kind": "order", "command": "merchant-wallet withdrawals show 8589934595 --data w1"}
     lines, _ = lay_out(Table("kind", "command"), [row], 50)
     assert any(row["command"] in line for line in lines)
+
+
+def test_what_belongs_to_names_is_told_in_words() -> None:
+    assert show_value("roles", {"web": "wallet_web", "worker": None}) == "web wallet_web, worker none"
+    assert show_value("roles", {}) == "none"

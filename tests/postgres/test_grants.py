@@ -8,7 +8,7 @@ from typing import Any
 import psycopg
 import pytest
 from psycopg import sql
-from psycopg.conninfo import make_conninfo
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from tests.conftest import SharedPostgres
 from tests.recycled_databases import as_superuser
 from tests.roles import as_web, as_worker
@@ -241,6 +241,30 @@ def test_objects_of_other_owners_are_left_alone(other_owner: tuple[str, dict[Sid
     migrate(url, lambda _: None)
     assert grant(url, roles) == roles
     assert grant(url) == roles
+
+
+def test_a_side_that_the_administrator_lets_neither_in_nor_see_the_schema_is_named(
+    other_owner: tuple[str, dict[Side, str]],
+) -> None:
+    url, roles = other_owner
+    name, web, worker = (str(conninfo_to_dict(url)["dbname"]), *roles.values())
+    migrate(url, lambda _: None)
+    with psycopg.connect(as_superuser(url), autocommit=True) as administrator:
+        administrator.execute(f"revoke connect on database {name} from public".encode())
+        administrator.execute("revoke usage on schema public from public")
+        # Otherwise the owner of the database might grant what it does not own.
+        administrator.execute("alter schema public owner to postgres")
+        administrator.execute(f"grant usage, create on schema public to {name}".encode())
+        wanted = [
+            f"grant {right} to {{role}}"
+            for right in (f"connect on database {name}", "usage on schema public")
+        ]
+        for role in (web, worker):
+            statements = [text.format(role=role) for text in wanted]
+            with pytest.raises(GrantRefused, match=f"`{'; '.join(statements)}`"):
+                grant(url, roles)
+            administrator.execute("; ".join(statements).encode())
+    assert grant(url, roles) == roles
 
 
 def test_what_is_the_owners_own_is_taken_from_a_side_that_must_not_have_it(database_url: str) -> None:

@@ -189,7 +189,7 @@ def _format_fields(shown: Mapping[str, str]) -> list[str]:
 
 def show_value(name: str, value: object) -> str:
     """One value for people."""
-    if value is None or value == []:
+    if value is None or value in ([], {}):
         return "none"
     if isinstance(value, bool):
         return "yes" if value else "no"
@@ -203,6 +203,8 @@ def show_value(name: str, value: object) -> str:
         return format_moment(value)
     if isinstance(value, list):
         return " ".join(show_invisible(str(item)) for item in value)
+    if isinstance(value, dict):
+        return ", ".join(f"{show_invisible(str(key))} {show_value('', of)}" for key, of in value.items())
     return show_invisible(str(value))
 
 

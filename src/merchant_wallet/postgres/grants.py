@@ -274,6 +274,15 @@ select r.rolsuper or r.rolcreaterole or r.rolbypassrls
          where n.nspname = %(schema)s::text and x.privilege_type = 'CREATE'
            and (x.grantee = 0 or pg_has_role(r.oid, x.grantee, 'member')))
   from pg_roles r where r.rolname = %(role)s"""
+# What a role that signs in still lacks, as statements. The tables' owner may own neither the database nor the
+# schema; then PostgreSQL only warns that nothing was granted.
+_LACKS: Final = """
+select concat_ws('; ',
+       case when not has_database_privilege(r.oid, current_database(), 'connect')
+            then format('grant connect on database %%I to %%I', current_database(), r.rolname) end,
+       case when not has_schema_privilege(r.oid, %(schema)s::text::regnamespace, 'usage')
+            then format('grant usage on schema %%I to %%I', %(schema)s::text, r.rolname) end)
+  from pg_roles r where r.rolname = %(role)s and r.rolcanlogin"""
 # Only the owner's own objects. It may lack rights on those of an extension, and then REVOKE would fail.
 _LIST_REVOKES: Final = """
 select format('revoke all on %%s %%s from %%I', o.kind, o.name, %(role)s::text)
@@ -317,6 +326,7 @@ def grant(url: str, roles: Mapping[Side, str] | None = None, schema: str = HOME_
             _check_role(connection, role, schema)
             _revoke(connection, role, schema)
             connection.execute(_join(_list_statements(side, sql.Identifier(role), schema)))
+            _require_entry(connection, role, schema)
             connection.execute(_NOTE, (side.value, role, now_ms()))
         return chosen
 
@@ -345,6 +355,16 @@ def _check_role(connection: psycopg.Connection, role: str, schema: str) -> None:
         raise GrantRefused(
             f"The database role {role} may create objects in schema {schema}: as the database's owner type"
             f" `revoke create on schema {schema} from {row[1]}`."
+        )
+
+
+def _require_entry(connection: psycopg.Connection, role: str, schema: str) -> None:
+    """Refuse a role that could not sign in here, or not see the tables, after everything was granted."""
+    row = connection.execute(_LACKS, {"role": role, "schema": schema}).fetchone()
+    if row is not None and row[0]:
+        raise GrantRefused(
+            f"The database role {role} could not reach the tables: as the database's owner type `{row[0]}`,"
+            " and run `merchant-wallet migrate` again with the same roles."
         )
 
 
