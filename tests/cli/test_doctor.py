@@ -2,12 +2,15 @@
 
 import asyncio
 import json
+import os
 from typing import Any
 
+import psycopg
 import pytest
 from devnet.chains import run_devnet
 from tests.chains.http_front import front_of
 from tests.cli.conftest import Wallet
+from tests.recycled_databases import as_superuser
 from tests.roles import as_web
 
 from merchant_wallet.base.addresses import to_eip55
@@ -95,6 +98,29 @@ def test_a_database_that_nobody_serves_lacks_a_place_for_nonces(wallet: Wallet) 
     assert "merchant-wallet up" in checks["nonces"]["advice"]
     assert "the first start creates it" in checks["master key"]["text"]
     assert not elsewhere.folder.exists()
+
+
+def test_limits_and_defaults_are_told_of_our_own_roles_alone(wallet: Wallet) -> None:
+    ours, foreign = (f"{name}_{os.getpid()}" for name in ("limited", "foreign"))
+    with psycopg.connect(as_superuser(wallet.url), autocommit=True) as server:
+        for role in (ours, foreign):
+            server.execute(f"create role {role} login connection limit 3".encode())
+            server.execute(f"alter role {role} set statement_timeout = '5s'".encode())
+        try:
+            server.execute(f"grant select on book to {ours}".encode())
+            wallet.tamper("update side_role set role_name = %(role)s where side = 'worker'", role=ours)
+            wallet.tamper(
+                "insert into instance"
+                " (instance_id, side, version, schema_version, host, pid, started_ms, seen_ms)"
+                " select gen_random_uuid(), 'worker', '1', 1, 'far', 7, ms, ms"
+                " from (select (extract(epoch from clock_timestamp()) * 1000)::bigint as ms) moment"
+            )
+            checks = {check["name"]: check for check in wallet.ask("doctor")["checks"]}
+        finally:
+            server.execute(f"drop owned by {ours}; drop role {ours}, {foreign}".encode())
+    assert f"statement_timeout = 5s (role {ours})" in checks["session settings"]["text"]
+    assert f"`alter role {ours} connection limit 55`" in checks["connections"]["hint"]
+    assert foreign not in str(checks)
 
 
 def test_an_absent_database_ends_the_checks(wallet: Wallet) -> None:

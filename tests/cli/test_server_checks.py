@@ -12,6 +12,7 @@ from merchant_wallet.base.connection_limits import COMMANDS, SERVE_CONNECTIONS, 
 from merchant_wallet.base.db import connect
 from merchant_wallet.cli.findings import fetch
 from merchant_wallet.cli.server_checks import (
+    Limit,
     Standby,
     judge_connections,
     judge_disks,
@@ -135,6 +136,11 @@ def test_programs_of_two_versions_are_named() -> None:
     assert judge_programs([("web", "1.0")], "2.0").word == "hint"
 
 
+def test_a_side_that_nobody_runs_is_missed() -> None:
+    assert "nothing is paid" in str(judge_programs([("web", "2.0")], "2.0").hint)
+    assert "no answer" in str(judge_programs([("worker", "2.0")], "2.0").hint)
+
+
 @each_row(
     ("ahead_ms", "word"),
     [(None, "ok"), (0, "ok"), (1_000, "ok"), (1_001, "wrong"), (-3_600_000, "wrong")],
@@ -153,6 +159,23 @@ def test_the_server_has_room_for_the_programs_that_run() -> None:
     assert judge_connections(sides, most=needed, used=10).word == "ok"
     assert judge_connections(sides, most=needed - 1, used=10).word == "hint"
     assert judge_connections({}, most=100, used=91).word == "wrong"
+
+
+@each_row(
+    ("limit", "word", "said"),
+    [
+        (Limit("role", "work", "worker", WORK_CONNECTIONS, 10), "ok", "need up to"),
+        (Limit("role", "work", "worker", 40, 10), "hint", "the role work has 10 of 40, and needs up to 55"),
+        (Limit("role", "work", "worker", 10, 10), "wrong", "`alter role work connection limit 55`"),
+        (Limit("database", "pay", None, 100, 10), "hint", "`alter database pay connection limit 135`"),
+    ],
+)
+def test_a_role_or_a_database_may_have_fewer_sessions_than_the_server(
+    limit: Limit, word: str, said: str
+) -> None:
+    finding = judge_connections({"web": 1, "worker": 1}, 400, 20, [limit])
+    assert finding.word == word
+    assert said in f"{finding.text} {finding.advice} {finding.hint}"
 
 
 def test_sessions_of_other_roles_are_counted_without_a_right_to_look_at_them() -> None:

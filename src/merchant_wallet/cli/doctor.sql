@@ -30,6 +30,9 @@ select setting_name, value, concern from (
            case when s.setrole = 0 then 'this database' else 'role ' || s.setrole::regrole end as concern
       from pg_db_role_setting s, unnest(s.setconfig) setting
      where s.setdatabase in (0, (select oid from pg_database where datname = current_database()))
+       -- Not the roles of other products of this server: they have no right on any of our tables.
+       and (s.setrole = 0 or s.setrole = current_user::regrole
+            or exists (select from pg_class c, aclexplode(c.relacl) x where x.grantee = s.setrole))
     union
     select name, setting, 'the server' from pg_settings
      where name = 'default_transaction_read_only' and setting = 'on' and source not in ('database', 'user', 'database user')) s
@@ -52,6 +55,17 @@ select r.application_name, r.sync_state, (extract(epoch from r.replay_lag) * 100
 -- other roles' sessions not what they are, unless one has `pg_monitor`; this count needs no right.
 select current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int,
        (select sum(numbackends) from pg_stat_database)::int;
+
+-- name: list_limits
+-- What may have fewer sessions than the server takes: this database and the roles of the sides, with the side, the limit and the sessions there are.
+select 'database', datname::text, null, datconnlimit,
+       (select numbackends from pg_stat_database s where s.datid = d.oid)::int
+  from pg_database d where datname = current_database() and datconnlimit >= 0
+union all
+select 'role', r.rolname::text, s.side, r.rolconnlimit, (select count(*) from pg_stat_activity a where a.usesysid = r.oid)::int
+  from pg_roles r join side_role s on s.role_name = r.rolname
+ where r.rolconnlimit >= 0
+ order by 1, 2;
 
 -- name: list_archived_months
 -- The months of books whose rows were removed, at least some of them.

@@ -37,12 +37,28 @@ READ_ONLY_DEFAULT: Final = "default_transaction_read_only"
 TRUE: Final = ("on", "true", "yes", "1")
 
 
+_WITHOUT: Final = {
+    "web": "no `serve` runs: merchants get no answer, and no page opens",
+    "worker": "no `work` runs: nothing is paid, credited or delivered",
+}
+
+
 class Standby(NamedTuple):
     """A standby that is connected. `lag_ms` is how far it is behind; None if it is not told or idle."""
 
     name: str
     sync_state: str | None
     lag_ms: int | None
+
+
+class Limit(NamedTuple):
+    """How many sessions a role or the database may have, and has. `side` is the role's; None for all."""
+
+    kind: str
+    name: str
+    side: str | None
+    most: int
+    used: int
 
 
 async def check_server(conn: Any, settings: Settings) -> AsyncIterator[Finding]:
@@ -87,7 +103,9 @@ async def check_programs(conn: Any) -> AsyncIterator[Finding]:
     yield judge_programs([(instance.side, instance.version) for instance in live], read_version())
     yield judge_program_clocks([(str(instance), instance.clock_ahead_ms) for instance in live])
     (most, used) = (await fetch(conn, "count_connections"))[0]
-    yield judge_connections(Counter(instance.side for instance in live), most, used)
+    sees_roles = (await fetch(conn, "may_read_roles"))[0] == (True,)
+    limits = [Limit(*row) for row in await fetch(conn, "list_limits")] if sees_roles else []
+    yield judge_connections(Counter(instance.side for instance in live), most, used, limits)
 
 
 async def check_disks(settings: Settings) -> Finding:
@@ -229,8 +247,10 @@ def judge_programs(running: Iterable[tuple[str, str]], own: str) -> Finding:
     if not counted:
         return Finding("programs", "none runs")
     text = ", ".join(f"{side} {count} × {version}" for (side, version), count in sorted(counted.items()))
+    sides = {side for side, _ in counted}
+    missing = [told for side, told in _WITHOUT.items() if side not in sides]
     if {version for _, version in counted} == {own}:
-        return Finding("programs", text)
+        return Finding("programs", text, hint=missing[0] if missing else None)
     hint = "restart all with one version, then run `merchant-wallet migrate`"
     return Finding("programs", f"{text}; this command is {own}", hint=hint)
 
@@ -248,14 +268,36 @@ def judge_program_clocks(running: Iterable[tuple[str, int | None]]) -> Finding:
     return Finding("program clocks", text, advice)
 
 
-def judge_connections(sides: Mapping[str, int], most: int, used: int) -> Finding:
-    """Judge the server's sessions. `most` is what it takes from ordinary users."""
-    needed = sides.get("web", 0) * SERVE_CONNECTIONS + sides.get("worker", 0) * WORK_CONNECTIONS + COMMANDS
+def judge_connections(
+    sides: Mapping[str, int], most: int, used: int, limits: Iterable[Limit] = ()
+) -> Finding:
+    """Judge the server's sessions. `most` is what it takes from ordinary users, `limits` are narrower."""
+    needed = _count_needed(sides, None)
     text = f"{used} of {most} in use; the programs that run need up to {needed}"
     advice = "raise max_connections in PostgreSQL, or lower WALLET_CONNECTIONS"
     if used > FULL_SHARE * most:
         return Finding("connections", text, advice)
-    return Finding("connections", text, hint=advice if needed > most else None)
+    short = [(limit, theirs) for limit in limits if (theirs := _count_needed(sides, limit.side)) > limit.most]
+    if short:
+        text += "".join(
+            f"; the {limit.kind} {limit.name} has {limit.used} of {limit.most}, and needs up to {theirs}"
+            for limit, theirs in short
+        )
+        raised = "; ".join(
+            f"alter {limit.kind} {limit.name} connection limit {theirs}" for limit, theirs in short
+        )
+        advice = f"as the database's administrator type `{raised}`"
+        if any(limit.used > FULL_SHARE * limit.most for limit, _ in short):
+            return Finding("connections", text, advice)
+    return Finding("connections", text, hint=advice if short or needed > most else None)
+
+
+def _count_needed(sides: Mapping[str, int], side: str | None) -> int:
+    """The most sessions of the programs that run, of one side or of all with the commands."""
+    per_program = {"web": SERVE_CONNECTIONS, "worker": WORK_CONNECTIONS}
+    if side is not None:
+        return sides.get(side, 0) * per_program[side]
+    return sum(sides.get(each, 0) * count for each, count in per_program.items()) + COMMANDS
 
 
 def judge_disks(spaces: Mapping[Path, tuple[int, int]]) -> Finding:
