@@ -8,7 +8,7 @@ from tests.rows import each_row
 from merchant_wallet.api.rewritten import HEAD_UNREADABLE, find_operation, refuse_path
 from merchant_wallet.base.complaints import MAX_SHOWN, REPEAT_S, Complaints
 from merchant_wallet.base.source_addresses import MAX_HOPS, find_source
-from merchant_wallet.base.trusted_proxies import MISSING, UNNAMED, UNREADABLE, TrustedProxies
+from merchant_wallet.base.trusted_proxies import IN_FRONT, MISSING, UNNAMED, UNREADABLE, TrustedProxies
 
 PROXIES = (ip_network("10.0.0.0/8"), ip_network("::1/128"))
 
@@ -74,6 +74,10 @@ def test_hops_beyond_any_chain_of_proxies_are_not_read_one_by_one() -> None:
         ("192.0.2.1", ["203.0.113.9"], UNNAMED),
         ("10.0.0.1", ["203.0.113.9"], None),
         ("10.0.0.1", ["10.0.0.1"], None),
+        ("10.0.0.1", ["203.0.113.9, 172.16.0.4:4711"], IN_FRONT),
+        ("10.0.0.1", ["203.0.113.9", "172.16.0.4, 10.0.0.2"], IN_FRONT),
+        ("10.0.0.1", ["172.16.0.4, 10.0.0.2"], None),
+        ("10.0.0.1", ["198.51.100.7, 203.0.113.9"], None),
         ("192.0.2.1", [], None),
         ("", [], None),
     ],

@@ -215,3 +215,5 @@ def test_where_requests_come_from_shows_what_is_wrong_with_a_proxy() -> None:
     assert unnamed.word == "hint"
     assert "WALLET_TRUSTED_PROXIES" in str(unnamed.hint)
     assert judge_sources([("10.0.0.5", 9, 1)], ()).word == "ok"
+    in_front = judge_sources([("192.0.2.7", 5, 1), ("172.16.0.4", 9, 2)], trusted)
+    assert (in_front.word, in_front.text) == ("hint", "requests of 2 merchants came from 172.16.0.4")

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator
-from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Final
 
 MAX_HOPS: Final = 16
@@ -11,6 +11,19 @@ Network = IPv4Network | IPv6Network
 Address = IPv4Address | IPv6Address
 
 
+INNER: Final[tuple[Network, ...]] = tuple(
+    ip_network(text)
+    for text in (
+        "10.0.0.0/8",
+        "172.16.0.0/12",
+        "192.168.0.0/16",
+        "100.64.0.0/10",
+        "127.0.0.0/8",
+        "fc00::/7",
+        "::1",
+    )
+)
+"""What companies give to machines inside their networks (RFC 1918, 4193 and 6598), and this machine."""
 NOBODY: Final = "::"
 """What stands for an address that cannot be read. No client has it."""
 _match_written: Final = re.compile(
@@ -63,6 +76,14 @@ def find_source(peer: str, forwarded: list[str], trusted: tuple[Network, ...]) -
         if last == NOBODY or not is_trusted(last, trusted):
             break
     return last
+
+
+def hides_its_caller(source: str, forwarded: list[str]) -> bool:
+    """Whether the address that counts is an inner one that named a caller of its own, as a proxy does."""
+    if len(forwarded) == 1 and "," not in forwarded[0]:
+        return False
+    hops = [str(read_address(hop)) for hop in _hops_from_the_last(forwarded)]
+    return source in hops[:-1] and is_trusted(source, INNER)
 
 
 def _hops_from_the_last(forwarded: list[str]) -> Iterator[str]:

@@ -9,14 +9,28 @@ Rules:
 from typing import Final
 
 from merchant_wallet.base.complaints import Complaints
-from merchant_wallet.base.source_addresses import NOBODY, Network, find_source, is_trusted
+from merchant_wallet.base.source_addresses import (
+    NOBODY,
+    Network,
+    find_source,
+    hides_its_caller,
+    is_trusted,
+)
 
 SET_HEADER: Final = "a proxy must append the address of its caller to X-Forwarded-For; Forwarded is not read"
 NAME_PROXY: Final = "if that is a proxy of yours, name it in WALLET_TRUSTED_PROXIES"
 UNREADABLE: Final = "X-Forwarded-For has no address of the caller"
 MISSING: Final = "a trusted proxy sent no X-Forwarded-For: its own address counts"
 UNNAMED: Final = "X-Forwarded-For came from an address that is no trusted proxy: it was ignored"
-_ADVICE: Final = {UNREADABLE: SET_HEADER, MISSING: SET_HEADER, UNNAMED: NAME_PROXY}
+IN_FRONT: Final = (
+    "X-Forwarded-For came through an inner address that is no trusted proxy: all its callers count as one"
+)
+_ADVICE: Final = {
+    UNREADABLE: SET_HEADER,
+    MISSING: SET_HEADER,
+    UNNAMED: NAME_PROXY,
+    IN_FRONT: NAME_PROXY,
+}
 
 
 class TrustedProxies:
@@ -37,6 +51,8 @@ class TrustedProxies:
                     self._complain(UNNAMED, peer, forwarded)
             elif not any(line.strip(" ,\t") for line in forwarded):
                 self._complain(MISSING, peer, forwarded)
+        elif hides_its_caller(source, forwarded):
+            self._complain(IN_FRONT, peer, forwarded)
         return source
 
     def _complain(self, fault: str, peer: str, forwarded: list[str]) -> None:

@@ -17,7 +17,7 @@ from merchant_wallet.base.connection_limits import COMMANDS, SERVE_CONNECTIONS, 
 from merchant_wallet.base.counted import count_of
 from merchant_wallet.base.session_settings import is_replaced
 from merchant_wallet.base.settings import Settings
-from merchant_wallet.base.source_addresses import NOBODY, Network, is_trusted
+from merchant_wallet.base.source_addresses import INNER, NOBODY, Network, is_trusted
 from merchant_wallet.base.version import read_version
 from merchant_wallet.cli.findings import Finding, fetch
 
@@ -132,11 +132,16 @@ def judge_sources(sources: Iterable[tuple[str, int, int]], trusted: tuple[Networ
         return Finding(
             "sources", f"{text}, a trusted proxy, for itself or without saying for whom", hint=SET_HEADER
         )
-    if not trusted and len(seen) == 1 and seen[0][2] > 1:
-        source, _, merchants = seen[0]
-        return Finding(
-            "sources", f"all requests of {merchants} merchants came from {source}", hint=NAME_PROXY
-        )
+    # One address for several merchants: of all requests, or inside the network, it is likely a proxy.
+    shared = [
+        (source, merchants)
+        for source, _, merchants in seen
+        if merchants > 1 and (is_trusted(source, INNER) or (not trusted and len(seen) == 1))
+    ]
+    if shared:
+        source, merchants = shared[0]
+        whole = "all requests of" if len(seen) == 1 else "requests of"
+        return Finding("sources", f"{whole} {merchants} merchants came from {source}", hint=NAME_PROXY)
     requests, addresses = count_of(total, "request"), count_of(len(seen), "address", "addresses")
     return Finding("sources", f"{requests} of the last day came from {addresses}")
 
