@@ -23,7 +23,7 @@ from tests.tools import require_tool
 from tests.waits import wait_until
 
 from merchant_wallet.base import poolers
-from merchant_wallet.base.db import connect, connect_sync, place
+from merchant_wallet.base.db import connect, connect_sync, explain_error, place
 from merchant_wallet.base.poolers import PoolerRefused
 from merchant_wallet.book.connection import ConnectionLost, PipelineConnection
 from merchant_wallet.cli.failures import CANNOT_RUN
@@ -153,6 +153,20 @@ def test_a_session_that_another_client_has_used_is_as_good_as_a_new_one(
             assert ours.execute(left.encode()).fetchone() == (0,)
             assert ours.execute("select to_regclass('pg_temp.book')").fetchone() == (None,)
             assert ours.execute("show application_name").fetchone() == ("merchant-wallet",)
+
+
+def test_a_pooler_without_room_is_named_instead_of_waited_for(cluster: Cluster) -> None:
+    with pooling(cluster, "session", size=1) as url:
+        impatient = f"{url}&connect_timeout=2"
+        with psycopg.connect(url, autocommit=True) as other:
+            other.execute("select 1")
+            with pytest.raises(psycopg.errors.ConnectionTimeout) as raised:
+                connect_sync(impatient)
+            explained = explain_error(raised.value)
+            assert explained is not None
+            assert "raise its pool" in explained.advice
+            with pytest.raises(psycopg.errors.ConnectionTimeout):
+                asyncio.run(connect(impatient))
 
 
 def test_a_server_without_a_pooler_is_asked_once(cluster: Cluster) -> None:

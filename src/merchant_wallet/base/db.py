@@ -11,7 +11,9 @@ Rules:
 import asyncio
 import re
 import select
+import threading
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -25,10 +27,10 @@ from psycopg.pq.abc import PGconn
 
 from merchant_wallet.base import sqlstates
 from merchant_wallet.base.errors import TransientError
-from merchant_wallet.base.hosts import Session, choose
+from merchant_wallet.base.hosts import Session, choose, shut_down
 from merchant_wallet.base.poolers import PoolerRefused, refuse_shared_sessions
 from merchant_wallet.base.session_settings import choose_settings, set_all
-from merchant_wallet.base.sqlstates import READ_ONLY, Explanation, is_away, is_transient
+from merchant_wallet.base.sqlstates import NO_SESSION, READ_ONLY, Explanation, is_away, is_transient
 
 APPLICATION_NAME = "merchant-wallet"
 CONNECT_TIMEOUT_S = 10
@@ -211,11 +213,14 @@ def _find_schema(parameters: Mapping[str, Any]) -> str | None:
 async def begin_session(connection: psycopg.AsyncConnection[Any], conninfo: str) -> None:
     """Set what sessions rely on: nothing depends on the defaults of server, database or role.
 
-    Raises `PoolerRefused` before anything is set, and `psycopg.Error`.
+    Raises `PoolerRefused` before anything is set, `ConnectionTimeout` if no session is given, and
+    `psycopg.Error`.
     """
     settings = _choose_settings(conninfo, connection.info.server_version)
     statement = set_all(settings, connection.info.backend_pid)
-    if await (await connection.execute(statement)).fetchone() is None:
+    with _within_connect_timeout(connection.pgconn, conninfo):
+        row = await (await connection.execute(statement)).fetchone()
+    if row is None:
         await refuse_shared_sessions(conninfo)
         # A pooler may leave in a session what an earlier client has prepared and set.
         await connection.execute(b"discard all")
@@ -225,10 +230,43 @@ async def begin_session(connection: psycopg.AsyncConnection[Any], conninfo: str)
 def _begin_session_sync(connection: psycopg.Connection[Any], conninfo: str) -> None:
     settings = _choose_settings(conninfo, connection.info.server_version)
     statement = set_all(settings, connection.info.backend_pid)
-    if connection.execute(statement).fetchone() is None:
+    with _within_connect_timeout(connection.pgconn, conninfo):
+        row = connection.execute(statement).fetchone()
+    if row is None:
         asyncio.run(refuse_shared_sessions(conninfo))
         connection.execute(b"discard all")
         connection.execute(set_all(settings))
+
+
+@contextmanager
+def _within_connect_timeout(pgconn: PGconn, conninfo: str) -> Iterator[None]:
+    """Raise `ConnectionTimeout` if the session does not answer within the time limit of its connection.
+
+    A pooler signs clients in by itself, and lets their first statement wait until it has a session for them,
+    PgBouncer for two minutes.
+    """
+    limit_s = int(conninfo_to_dict(conninfo)["connect_timeout"])
+    if limit_s <= 0:
+        # libpq's way to say that there is none.
+        yield
+        return
+    is_late = threading.Event()
+
+    def end() -> None:
+        is_late.set()
+        shut_down(pgconn)
+
+    alarm = threading.Timer(limit_s, end)
+    alarm.daemon = True
+    alarm.start()
+    try:
+        yield
+    except psycopg.OperationalError as error:
+        if is_late.is_set():
+            raise psycopg.errors.ConnectionTimeout(f"{NO_SESSION} within {limit_s} s") from error
+        raise
+    finally:
+        alarm.cancel()
 
 
 @lru_cache(maxsize=1024)

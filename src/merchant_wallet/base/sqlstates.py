@@ -53,11 +53,17 @@ _SIGN_IN: Final = "The database refuses the sign-in"
 BROKEN: Final = "08006"
 NOT_REACHED: Final = "08001"
 REFUSED: Final = "08004"
+NO_SESSION: Final = "no session was given"
+"""What `db` says of a connection that was accepted and whose first statement got no answer."""
 READ_ONLY_ADVICE: Final = (
     "It is a standby, or an administrator or a nearly full disk has made it read-only"
     f" (default_transaction_read_only). Name the primary, or let it take writes. {AGAIN}"
 )
 _EXPLANATIONS: Final = {
+    NO_SESSION: Explanation(
+        "The database, or a connection pooler before it, was reached and does not answer",
+        "A pooler needs room for all connections of each program: raise its pool (docs/scaling.md).",
+    ),
     NOT_REACHED: Explanation(
         "The database can't be reached", "Check whether it runs, and the host and the port in its URL."
     ),
@@ -152,6 +158,7 @@ _REFUSALS: Final = (
     ("password authentication failed", "28P01"),
     ("no password supplied", "28P01"),
     ("authentication failed", "28"),
+    (NO_SESSION, NO_SESSION),
     ("no encryption", "PLAIN"),
     ("pg_hba.conf", "28"),
     ("certificate verify failed", "UNTRUSTED"),
