@@ -167,6 +167,8 @@ def test_a_pooler_without_room_is_named_instead_of_waited_for(cluster: Cluster) 
             assert "raise its pool" in explained.advice
             with pytest.raises(psycopg.errors.ConnectionTimeout):
                 asyncio.run(connect(impatient))
+            with pytest.raises(ConnectionLost, match="no session was given within 1 s"):
+                asyncio.run(PipelineConnection.open(url, {}, timeout_s=1))
 
 
 def test_a_server_without_a_pooler_is_asked_once(cluster: Cluster) -> None:

@@ -128,6 +128,9 @@ class PipelineConnection:
         try:
             begun = connection._begin(conninfo, {**statements, **_CONTROL}, SESSION + session, check)
             await connection._with_deadline(begun)
+        except NoAnswer as error:
+            await connection.close()
+            raise NoAnswer(f"{sqlstates.NO_SESSION} within {timeout_s:g} s") from error
         except BaseException:
             await connection.close()
             raise
