@@ -1,6 +1,7 @@
 """Callbacks through a company's proxy, and to endpoints with a company's certificates."""
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -36,6 +37,8 @@ class Names:
 
     async def __call__(self, host: str, port: int) -> Sequence[str]:
         self.asked += 1
+        if not self.addresses:
+            raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
         return self.addresses
 
 
@@ -53,11 +56,23 @@ class Network:
         return Outbound(self.company.file, (("callbacks", self.squid.proxy()),))
 
     async def send(
-        self, outbound: Outbound | None = None, *, proxy_names: bool = False, scheme: str = "https"
+        self,
+        outbound: Outbound | None = None,
+        *,
+        proxy_names: bool = False,
+        unknown_names: bool = False,
+        scheme: str = "https",
+        host: str = HOST,
     ) -> Answer:
         policy = TargetPolicy(self.names, LOOPBACK, http_allowed=True)
-        client = CallbackClient(policy, outbound or self.outbound, proxy_names=proxy_names, timeout_s=10.0)
-        return await client.send(f"{scheme}://{HOST}:{self.receiver.port}/n", PAYLOAD)
+        client = CallbackClient(
+            policy,
+            outbound or self.outbound,
+            proxy_names=proxy_names,
+            unknown_names=unknown_names,
+            timeout_s=10.0,
+        )
+        return await client.send(f"{scheme}://{host}:{self.receiver.port}/n", PAYLOAD)
 
 
 @asynccontextmanager
@@ -120,6 +135,41 @@ def test_a_proxy_that_wants_names_gets_the_name_after_its_addresses_were_judged(
         assert (await network.send(proxy_names=True)).http_status == 200
         assert network.squid.asked == [f"{HOST}:{network.receiver.port}"]
         assert network.names.asked == 1
+
+    run(scenario, tmp_path)
+
+
+def test_a_name_that_is_unknown_here_is_the_proxys_if_the_operator_says_so(tmp_path: Path) -> None:
+    async def scenario(network: Network) -> None:
+        network.squid.hosts = {HOST: "127.0.0.1"}
+        network.names = Names()
+        for given in ({}, {"proxy_names": True}):
+            assert "can't be found" in str((await network.send(**given)).error)
+        assert network.squid.asked == []
+        got = await network.send(unknown_names=True)
+        assert (got.http_status, got.error, got.address) == (200, None, None)
+        assert network.squid.asked == [f"{HOST}:{network.receiver.port}"]
+        # What is known here is judged here as ever.
+        network.names = Names("10.0.0.1")
+        assert (await network.send(unknown_names=True)).error == "not sent: 10.0.0.1 is not a public address"
+        network.names = Names("127.0.0.1")
+        assert (await network.send(unknown_names=True)).address == "127.0.0.1"
+        assert network.squid.asked[1:] == [f"127.0.0.1:{network.receiver.port}"]
+
+    run(scenario, tmp_path)
+
+
+def test_an_unknown_name_goes_nowhere_without_a_proxy_a_certificate_or_a_name_of_the_internet(
+    tmp_path: Path,
+) -> None:
+    async def scenario(network: Network) -> None:
+        network.names = Names()
+        for exempt in (Outbound(), network.outbound._replace(no_proxy=read_no_proxy(HOST))):
+            assert "can't be found" in str((await network.send(exempt, unknown_names=True)).error)
+        for given in ({"scheme": "http"}, {"host": "vault"}):
+            got = await network.send(unknown_names=True, **given)
+            assert got.error == "not sent: a proxy looks up names of the Internet alone, for https"
+        assert network.squid.asked == []
 
     run(scenario, tmp_path)
 

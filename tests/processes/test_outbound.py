@@ -30,6 +30,7 @@ def test_callbacks_go_through_the_proxy_of_the_settings_and_name_the_page(
                     "WALLET_CA_FILE": str(company.file),
                     "WALLET_PROXIES": f"callbacks={squid.proxy().url}",
                     "WALLET_PROXY_NAMES": "true",
+                    "WALLET_PROXY_UNKNOWN_NAMES": "true",
                     "WALLET_PUBLIC_URL": "https://pay.example",
                 }
             )
@@ -40,6 +41,8 @@ def test_callbacks_go_through_the_proxy_of_the_settings_and_name_the_page(
             assert squid.asked == [f"localhost:{receiver.port}"]
             agent = receiver.received[0].headers["user-agent"]
             assert agent.endswith(" (+https://pay.example/docs/callbacks/)")
+            await client.send("https://unknown.invalid/n", Payload(b"{}", ()))
+            assert squid.asked[1] == "unknown.invalid:443"
 
     use_small_store(monkeypatch, tmp_path)
     company = Authority(tmp_path)

@@ -48,6 +48,7 @@ _OWN: Final = {
     "proxies": _K | _U,
     "no_proxy": _K | _U,
     "proxy_names": _K,
+    "proxy_unknown_names": _K,
     "approval_deadline_s": _W | _K,
     "sandbox_two_people": _W,
     "operator_wait_s": _W,

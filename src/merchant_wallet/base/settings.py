@@ -205,6 +205,13 @@ class Settings:
         "true or false",
         "Give the proxy of callbacks host names, which it looks up again, and not addresses.",
     )
+    proxy_unknown_names: bool = _setting(
+        False,
+        read_flag,
+        "true or false",
+        "Give the proxy of callbacks the names that can't be found here, for a network without names of the "
+        "Internet. The proxy alone keeps them from internal addresses.",
+    )
     approval_deadline_s: int = _setting(
         86400,
         whole_number(1, 31_536_000),

@@ -5,12 +5,14 @@ Rules:
   URL's name.
 - Redirects are not followed, connections are not kept, and no proxy of the environment is used.
 - A proxy of the settings is asked for an address that was judged here. With `proxy_names` it is asked for the
-  host's name, which it looks up again: then its own rules must keep it from internal addresses.
+  host's name, which it looks up again: then its own rules must keep it from internal addresses. So they must
+  with `unknown_names`: then it also gets names that can't be found here.
 - A certificate that leads to a trusted one is accepted, even if its form breaks RFC 5280. The answer says so.
 - Whatever the other side does, the attempt ends within `timeout_s` with an `Answer`, not an exception.
 """
 
 import asyncio
+import socket
 import ssl
 import time
 from collections.abc import Sequence
@@ -67,12 +69,14 @@ class CallbackClient:
         outbound: Outbound = PLAIN,
         *,
         proxy_names: bool = False,
+        unknown_names: bool = False,
         page: str | None = None,
         timeout_s: float = TIMEOUT_S,
     ) -> None:
         self._policy = policy
         self._outbound = outbound
         self._proxy_names = proxy_names
+        self._unknown_names = unknown_names
         self._agent = write_agent(page).encode()
         self._timeout_s = timeout_s
 
@@ -81,7 +85,7 @@ class CallbackClient:
         began_s, progress, error = time.monotonic(), _Progress(), None
         try:
             async with asyncio.timeout(self._timeout_s):
-                await self._exchange(await self._policy.find_target(url), payload, progress)
+                await self._exchange(await self._find_target(url), payload, progress)
         except Forbidden as refused:
             error = f"not sent: {refused}"
         except TimeoutError:
@@ -104,15 +108,27 @@ class CallbackClient:
             _tidy(progress.remark),
         )
 
+    async def _find_target(self, url: str) -> Target:
+        try:
+            return await self._policy.find_target(url)
+        except socket.gaierror:
+            if not self._unknown_names:
+                raise
+            target = self._policy.leave_to_proxy(url)
+            if self._outbound.find_proxy(Destination.CALLBACKS, target.host) is None:
+                raise
+            return target
+
     async def _exchange(self, target: Target, payload: Payload, progress: _Progress) -> None:
         """Try the host's addresses in turn until one accepts a connection."""
-        for number, address in enumerate(target.addresses, 1):
-            progress.address = address
+        # A name that a proxy looks up stands for its address.
+        for number, address in enumerate(target.addresses or (target.host,), 1):
+            progress.address = address if target.addresses else None
             try:
                 await self._exchange_with(target, address, payload, progress)
                 return
             except (httpcore.ConnectError, httpcore.ConnectTimeout):
-                if number == len(target.addresses):
+                if number >= len(target.addresses):
                     raise
 
     async def _exchange_with(

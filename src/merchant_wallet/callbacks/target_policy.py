@@ -6,6 +6,8 @@ Rules:
 - One forbidden address forbids the whole host.
 - An IPv6 address that stands for an IPv4 address is judged as that one.
 - Networks that an operator names are allowed. The sandbox also allows loopback.
+- A name that can't be found here is nobody's, unless a proxy may look it up. Then the proxy judges it, and
+  the certificate must be for that name.
 """
 
 import asyncio
@@ -53,7 +55,7 @@ class Forbidden(Exception):
 
 
 class Target(msgspec.Struct, frozen=True):
-    """Where a callback goes: the parts of the request, and the allowed addresses."""
+    """Where a callback goes: the parts of the request, and the allowed addresses. None: a proxy finds it."""
 
     scheme: str
     host: str
@@ -80,17 +82,31 @@ class TargetPolicy:
 
     async def find_target(self, url: str) -> Target:
         """Look up the URL's host. Raises Forbidden. Raises OSError if the name has no address."""
-        parts = urlsplit(url)
-        if parts.scheme not in self._schemes or not parts.hostname or "@" in parts.netloc:
-            raise Forbidden("callbacks can't go to a URL of this form")
-        host, port = parts.hostname.rstrip("."), read_port(parts)
-        found = await self._resolve(host, port)
+        target = self._read(url)
+        found = await self._resolve(target.host, target.port)
         for text in found:
             self._judge(text)
         if not found:
             raise Forbidden("the host has no address")
+        return msgspec.structs.replace(target, addresses=tuple(dict.fromkeys(found))[:MAX_ADDRESSES])
+
+    def leave_to_proxy(self, url: str) -> Target:
+        """The target of a URL whose name can't be found here. Raises Forbidden.
+
+        Over HTTP nothing would prove where it leads. A name of one label is an internal one.
+        """
+        target = self._read(url)
+        if target.scheme != HTTPS or "." not in target.host:
+            raise Forbidden("a proxy looks up names of the Internet alone, for https")
+        return target
+
+    def _read(self, url: str) -> Target:
+        parts = urlsplit(url)
+        if parts.scheme not in self._schemes or not parts.hostname or "@" in parts.netloc:
+            raise Forbidden("callbacks can't go to a URL of this form")
+        host, port = parts.hostname.rstrip("."), read_port(parts)
         target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-        return Target(parts.scheme, host, port, target, tuple(dict.fromkeys(found))[:MAX_ADDRESSES])
+        return Target(parts.scheme, host, port, target, ())
 
     def _judge(self, text: str) -> None:
         address = ip_address(text)

@@ -92,7 +92,13 @@ def make_callback_client(base: Base) -> CallbackClient:
     networks = (*settings.callback_networks, *(LOOPBACK if settings.sandbox else ()))
     policy = TargetPolicy(make_resolver(threads), networks, http_allowed=settings.sandbox)
     page = None if settings.public_url is None else settings.public_url + CALLBACKS_PAGE
-    return CallbackClient(policy, settings.outbound, proxy_names=settings.proxy_names, page=page)
+    return CallbackClient(
+        policy,
+        settings.outbound,
+        proxy_names=settings.proxy_names,
+        unknown_names=settings.proxy_unknown_names,
+        page=page,
+    )
 
 
 def make_cell_tasks(
