@@ -22,7 +22,8 @@ from merchant_wallet.base.outbound import (
     read_proxies,
     show_no_proxy,
 )
-from merchant_wallet.cli.doctor import check_outbound
+from merchant_wallet.cli.doctor import check_outbound, check_proxies
+from merchant_wallet.cli.findings import Finding
 
 LIMITS = httpx.Limits()
 SQUID = Proxy("squid.corp", 3128)
@@ -205,3 +206,27 @@ def test_doctor_says_whom_connections_trust_and_where_they_go(
     )
     text, is_sound = check(ca_file=str(tmp_path / "none.pem")) or ("", True)
     assert (text.startswith("WALLET_CA_FILE names"), is_sound) == (True, False)
+
+
+def test_doctor_tries_each_proxy_and_sends_it_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def check(proxies: str) -> Finding:
+        settings = load_settings({"WALLET_PROXIES": proxies})
+        finding = check_outbound(settings)
+        assert finding is not None
+        return await check_proxies(finding, settings)
+
+    async def scenario() -> None:
+        async with open_proxy() as squid, open_proxy(Authority(tmp_path).serve("localhost")) as inspecting:
+            assert (await check(f"all={squid.proxy().url}")).advice is None
+            assert squid.asked == []
+            closed = await check(f"nodes={squid.proxy().url} callbacks=http://u:hunter2@127.0.0.1:1")
+            assert "the proxy 127.0.0.1:1 can't be reached: " in closed.text
+            assert "WALLET_PROXIES" in str(closed.advice)
+            assert "hunter2" not in closed.text
+            untrusted = await check(f"all={inspecting.proxy('localhost', is_encrypted=True).url}")
+            assert "certificate verify failed" in untrusted.text
+
+    use_small_store(monkeypatch, tmp_path)
+    asyncio.run(scenario())

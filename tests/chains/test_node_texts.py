@@ -17,7 +17,7 @@ from tests.forward_proxy import open_proxy
 from tests.rows import each_row
 
 from merchant_wallet.base.node_addresses import NodeAddress, read_headers, read_node
-from merchant_wallet.base.outbound import Outbound
+from merchant_wallet.base.outbound import Outbound, Proxy
 from merchant_wallet.chains.evm.node import EvmNodes
 from merchant_wallet.chains.jsonrpc import CallReverted, JsonRpc
 from merchant_wallet.chains.node_texts import describe_failure, show_body
@@ -109,6 +109,10 @@ def test_a_proxy_that_opens_no_connection_is_named_without_its_credentials(tmp_p
     assert asyncio.run(scenario()) == (
         "n.example: eth_chainId: the proxy opens no connection: 407 Proxy Authentication Required"
     )
+    # Nobody listens at this port.
+    away = Proxy("127.0.0.1", 1)
+    said = asyncio.run(ask(NodeAddress("https://n.example", outbound=Outbound(proxies=(("all", away),)))))
+    assert said == "n.example: eth_chainId: the proxy 127.0.0.1:1: connection refused"
     missing = NodeAddress("https://n.example", outbound=Outbound(tmp_path / "none.pem"))
     assert "eth_chainId: WALLET_CA_FILE names" in asyncio.run(ask(missing))
 

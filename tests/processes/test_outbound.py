@@ -35,6 +35,7 @@ def test_callbacks_go_through_the_proxy_of_the_settings_and_name_the_page(
                 }
             )
             squid.hosts = {"localhost": "127.0.0.1"}
+            squid.unreachable = ["unknown.invalid"]
             client = make_callback_client(Base(settings, "postgresql://", KEYRING))
             got = await client.send(f"https://localhost:{receiver.port}/n", Payload(b"{}", ()))
             assert (got.http_status, got.error) == (200, None)
@@ -77,7 +78,8 @@ def test_nodes_and_screening_go_through_their_proxies(
             for reader in readers.values():
                 await reader.close()
             finding = await check_hook(None, settings, "https://s.test/ask")
-            assert "the URL does not answer: ProxyError: 403 Forbidden" in finding.text
+            way = f"(through the proxy {squid.proxy().name})"
+            assert f"the URL does not answer: ProxyError: 403 Forbidden {way}" in finding.text
             assert squid.asked[-1] == "s.test:443"
 
     use_small_store(monkeypatch, tmp_path)

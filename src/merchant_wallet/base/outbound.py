@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 ALL: Final = "all"
 DIRECT: Final = "direct"
 _PORTS: Final = {"http": 80, "https": 443}
+_TRY_S: Final = 4.0
 _HOST: Final = re.compile(r"\.?[0-9a-z_]([0-9a-z_-]*[0-9a-z_])?(\.[0-9a-z_]([0-9a-z_-]*[0-9a-z_])?)*")
 # Where distributions keep their certificates. A Python that was built elsewhere may look in another place.
 _BUNDLES: Final = (
@@ -109,6 +110,26 @@ class Outbound(NamedTuple):
         """The proxy for a host, or None. `address` is the host's, if it was looked up here."""
         proxy = self.find_way(destination)
         return None if proxy is None or self._is_exempt(host, address) else proxy
+
+    async def try_proxies(self) -> list[str]:
+        """Connect to each proxy, and ask nothing of it. Returns what is wrong with those that fail."""
+        proxies = dict.fromkeys(proxy for _, proxy in self.proxies if proxy is not None)
+        failures = [await self._try_proxy(proxy) for proxy in proxies]
+        return [failure for failure in failures if failure is not None]
+
+    async def _try_proxy(self, proxy: Proxy) -> str | None:
+        # As ssl below: most commands and their help work without it.
+        import asyncio
+
+        try:
+            async with asyncio.timeout(_TRY_S):
+                tls = self.tls() if proxy.is_encrypted else None
+                _, writer = await asyncio.open_connection(proxy.host, proxy.port, ssl=tls)
+                writer.close()
+        except OSError as error:
+            why = f"no connection within {_TRY_S:g} s" if isinstance(error, TimeoutError) else str(error)
+            return f"the proxy {proxy.name} can't be reached: {why}"
+        return None
 
     def tls(self, *, only: Path | None = None, strict: bool = False) -> "ssl.SSLContext":
         """What judges certificates. `only` names a file that alone is trusted. `strict`: it judges the

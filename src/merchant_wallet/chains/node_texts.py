@@ -14,7 +14,7 @@ from typing import Final
 import httpx
 
 from merchant_wallet.base.errors import list_causes
-from merchant_wallet.base.outbound import Untrusting
+from merchant_wallet.base.outbound import Proxy, Untrusting
 
 MAX_SHOWN: Final = 200
 """Characters of a node's own text."""
@@ -45,8 +45,12 @@ def _hide(text: str, secrets: Sequence[str]) -> str:
     return re.sub("|".join(map(re.escape, secrets)), HIDDEN, text, flags=re.IGNORECASE)
 
 
-def describe_failure(error: Exception, timeout_s: float) -> str:
-    """Why a request got no answer. Texts of libraries may hold the URL, so none is repeated."""
+def describe_failure(error: Exception, timeout_s: float, proxy: Proxy | None = None) -> str:
+    """Why a request got no answer. Texts of libraries may hold the URL, so none is repeated.
+
+    Through a `proxy`, only the proxy was connected to from here.
+    """
+    way = "" if proxy is None else f"the proxy {proxy.name}: "
     if isinstance(error, TimeoutError | httpx.TimeoutException):
         return f"no answer within {timeout_s:g} s"
     if isinstance(error, Untrusting):
@@ -56,9 +60,9 @@ def describe_failure(error: Exception, timeout_s: float) -> str:
         return f"the proxy opens no connection: {show_text(str(error))}"
     for cause in list_causes(error):
         if sentence := _describe_cause(cause):
-            return sentence
+            return sentence if isinstance(cause, ssl.SSLError) else f"{way}{sentence}"
     if isinstance(error, httpx.ConnectError):
-        return "no connection could be opened"
+        return f"{way}no connection could be opened"
     if isinstance(error, httpx.RemoteProtocolError | httpx.NetworkError):
         return "the connection was closed before the answer was complete"
     return f"the answer can't be read ({type(error).__name__})"

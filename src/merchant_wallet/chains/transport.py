@@ -23,12 +23,13 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, S
 from contextvars import ContextVar
 from functools import wraps
 from typing import Any, Final, NamedTuple, ParamSpec, TypeVar
+from urllib.parse import urlsplit
 
 import httpx
 
 from merchant_wallet.base.errors import TransientError
 from merchant_wallet.base.node_addresses import NodeAddress, name_of, read_node
-from merchant_wallet.base.outbound import Untrusting
+from merchant_wallet.base.outbound import Destination, Untrusting
 from merchant_wallet.chains.call_budget import Purpose
 from merchant_wallet.chains.node_access import Answer, NodeAccess, NodeUse, NoTurn, access_of
 from merchant_wallet.chains.node_texts import describe_failure, show_body, show_text
@@ -246,7 +247,8 @@ class Endpoints:
         limit_bytes: int,
         read_refusal: ReadRefusal,
     ) -> bytes:
-        name, sent_s = name_of(self._nodes[node].base_of(path)), asyncio.get_running_loop().time()
+        base, sent_s = self._nodes[node].base_of(path), asyncio.get_running_loop().time()
+        name = name_of(base)
         try:
             async with asyncio.timeout(self._timeout_s):
                 answer = await self._send(node, access, body, path, limit_bytes)
@@ -255,7 +257,9 @@ class Endpoints:
                 self._silent_s[node] = self._late_s[node] = asyncio.get_running_loop().time()
             # The text of such an error may hold the URL.
             self._note_failure(node)
-            raise NodeSilent(name, _join(asked, describe_failure(error, self._timeout_s))) from None
+            proxy = self._nodes[node].outbound.find_proxy(Destination.NODES, urlsplit(base).hostname or "")
+            why = describe_failure(error, self._timeout_s, proxy)
+            raise NodeSilent(name, _join(asked, why)) from None
         if answer.status == httpx.codes.OK:
             access.note_answer(sent_s, asked)
             return answer.content

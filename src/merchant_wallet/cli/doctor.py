@@ -177,7 +177,7 @@ async def _check_all(data: Path | None) -> AsyncIterator[Finding]:
     settings = read_running(data)
     yield _check_configuration(settings)
     if (outbound := check_outbound(settings)) is not None:
-        yield outbound
+        yield await check_proxies(outbound, settings)
     url = find_database(settings)
     async with await db.connect(url) as conn:
         yield _check_version(conn.info.server_version)
@@ -259,6 +259,15 @@ def check_outbound(settings: Settings) -> Finding | None:
         f"{one} through {proxy.name}" for one in Destination if (proxy := outbound.find_way(one)) is not None
     ]
     return Finding("outbound", ", ".join(parts)) if parts else None
+
+
+async def check_proxies(outbound: Finding, settings: Settings) -> Finding:
+    """The finding about connections to others, with the proxies that can't be reached from here."""
+    failures = [] if outbound.advice else await settings.outbound.try_proxies()
+    if not failures:
+        return outbound
+    advice = "correct WALLET_PROXIES, or let this machine reach the proxy"
+    return Finding("outbound", "; ".join((outbound.text, *failures)), advice)
 
 
 def _check_version(version: int) -> Finding:

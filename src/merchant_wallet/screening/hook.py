@@ -16,6 +16,7 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Annotated, Final
+from urllib.parse import urlsplit
 
 import httpx
 import msgspec
@@ -112,7 +113,9 @@ class ScreeningHook:
         except (TimeoutError, httpx.TimeoutException):
             raise self._note_away(f"no complete answer within {self._timeout_ms} ms") from None
         except (httpx.HTTPError, OSError) as error:
-            raise self._note_away(f"{type(error).__name__}: {tidy(str(error))}") from None
+            proxy = self._outbound.find_proxy(Destination.SCREENING, urlsplit(self._url).hostname or "")
+            way = "" if proxy is None else f" (through the proxy {proxy.name})"
+            raise self._note_away(f"{type(error).__name__}: {tidy(str(error))}{way}") from None
 
     def _require_present(self, status: int) -> None:
         if status == _BUSY or status >= 500:
