@@ -138,6 +138,24 @@ def test_a_refused_connection_is_said_with_its_cause(database_url: str) -> None:
             admin.execute(f"drop role {role}".encode())
 
 
+@pytest.mark.new_sessions
+def test_a_password_in_a_file_is_read_for_each_connection(database_url: str, tmp_path: Path) -> None:
+    role, file = f"changing_{os.getpid()}", tmp_path / "password"
+    file.touch(mode=0o600)
+    place = {name: of for name, of in conninfo_to_dict(database_url).items() if name != "password"}
+    ours = make_conninfo(**{**place, "user": role, "passfile": str(file)})
+    with _administer(database_url) as admin:
+        admin.execute(f"create role {role} login".encode())
+        try:
+            for password in ("first", "second"):
+                admin.execute(f"alter role {role} password '{password}'".encode())
+                assert "refuses the sign-in" in _fail(lambda: connect_sync(ours))
+                file.write_text(f"*:*:*:{role}:{password}\n")
+                connect_sync(ours).close()
+        finally:
+            admin.execute(f"drop role {role}".encode())
+
+
 @each_row(
     ("said", "what"),
     [
