@@ -230,9 +230,12 @@ def other_owner(postgres: SharedPostgres) -> Iterator[tuple[str, dict[Side, str]
             server.execute(f"drop role {owner}, {web}, {worker}".encode())
 
 
-def test_objects_of_other_owners_are_left_alone(other_owner: tuple[str, dict[Side, str]]) -> None:
+def test_what_belongs_to_others_is_left_alone_and_what_they_must_grant_is_named(
+    other_owner: tuple[str, dict[Side, str]],
+) -> None:
     """Like the functions of an extension in schema public, on which the tables' owner has no rights."""
     url, roles = other_owner
+    name = conninfo_to_dict(url)["dbname"]
     with psycopg.connect(as_superuser(url), autocommit=True) as superuser:
         superuser.execute("create function public.counted() returns int language sql as 'select 1'")
         superuser.execute("revoke all on function public.counted() from public")
@@ -242,29 +245,18 @@ def test_objects_of_other_owners_are_left_alone(other_owner: tuple[str, dict[Sid
     assert grant(url, roles) == roles
     assert grant(url) == roles
 
-
-def test_a_side_that_the_administrator_lets_neither_in_nor_see_the_schema_is_named(
-    other_owner: tuple[str, dict[Side, str]],
-) -> None:
-    url, roles = other_owner
-    name, web, worker = (str(conninfo_to_dict(url)["dbname"]), *roles.values())
-    migrate(url, lambda _: None)
-    with psycopg.connect(as_superuser(url), autocommit=True) as administrator:
-        administrator.execute(f"revoke connect on database {name} from public".encode())
-        administrator.execute("revoke usage on schema public from public")
-        # Otherwise the owner of the database might grant what it does not own.
-        administrator.execute("alter schema public owner to postgres")
-        administrator.execute(f"grant usage, create on schema public to {name}".encode())
-        wanted = [
-            f"grant {right} to {{role}}"
-            for right in (f"connect on database {name}", "usage on schema public")
-        ]
-        for role in (web, worker):
-            statements = [text.format(role=role) for text in wanted]
-            with pytest.raises(GrantRefused, match=f"`{'; '.join(statements)}`"):
-                grant(url, roles)
-            administrator.execute("; ".join(statements).encode())
-    assert grant(url, roles) == roles
+    wanted = (f"grant connect on database {name} to {{role}}", "grant usage on schema public to {role}")
+    with psycopg.connect(as_superuser(url), autocommit=True) as superuser:
+        superuser.execute(f"revoke connect on database {name} from public".encode())
+        superuser.execute("alter schema public owner to postgres")
+        superuser.execute(f"grant usage, create on schema public to {name}".encode())
+        superuser.execute(f"revoke usage on schema public from public, {', '.join(roles.values())}".encode())
+        for role in roles.values():
+            statements = "; ".join(wanted).format(role=role)
+            with pytest.raises(GrantRefused, match=f"`{statements}`"):
+                grant(url)
+            superuser.execute(statements.encode())
+    assert grant(url) == roles
 
 
 def test_what_is_the_owners_own_is_taken_from_a_side_that_must_not_have_it(database_url: str) -> None:
