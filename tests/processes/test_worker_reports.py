@@ -4,7 +4,10 @@ import asyncio
 from functools import partial
 from pathlib import Path
 
+import psycopg
+import pytest
 from devnet.chains import HOT_KEY, run_devnet
+from structlog.testing import capture_logs
 from tests.processes.test_payout_workers import PASSPHRASE, QUICK_COST, opened
 from tests.roles import as_web, as_worker
 
@@ -70,3 +73,17 @@ def test_nodes_signer_and_wallets_are_reported_with_what_is_wrong(database_url: 
         wallet = by_thing[reports.HOT_WALLET, chain]
         assert wallet["fundsUnits"] > 0
         assert int(wallet["coin"]) > 0
+
+
+def test_a_database_that_is_away_is_no_fault_of_a_topic(database_url: str, tmp_path: Path) -> None:
+    async def scenario() -> None:
+        away = partial(db.connect, "postgresql://wallet@127.0.0.1:1/wallet")
+        async with opened(
+            database_url, {"WALLET_DATA": str(tmp_path), "WALLET_MASTER_KEY": "11" * 32}
+        ) as payouts:
+            reporter = WorkerReporter(away, payouts, None, {})
+            with capture_logs() as lines, pytest.raises(psycopg.OperationalError):
+                await reporter.report()
+        assert [line for line in lines if "topic" in line] == []
+
+    asyncio.run(scenario())

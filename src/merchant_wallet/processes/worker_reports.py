@@ -87,6 +87,8 @@ class WorkerReporter:
 
     async def report(self) -> None:
         """Report every topic."""
+        # Without the database nothing can be kept: that is one fault of the turn, not one of a topic.
+        await self._connection.get()
         found = await asyncio.gather(*[self._look(topic, look) for topic, look in self._topics.items()])
         connection = await self._connection.get()
         for topic, of_topic in zip(self._topics, found, strict=True):
