@@ -143,7 +143,7 @@ def test_a_password_in_a_file_is_read_for_each_connection(database_url: str, tmp
     role, file = f"changing_{os.getpid()}", tmp_path / "password"
     file.touch(mode=0o600)
     place = {name: of for name, of in conninfo_to_dict(database_url).items() if name != "password"}
-    ours = make_conninfo(**{**place, "user": role, "passfile": str(file)})
+    ours = make_conninfo("", **{**place, "user": role, "passfile": str(file)})
     with _administer(database_url) as admin:
         admin.execute(f"create role {role} login".encode())
         try:

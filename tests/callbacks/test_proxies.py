@@ -143,8 +143,8 @@ def test_a_name_that_is_unknown_here_is_the_proxys_if_the_operator_says_so(tmp_p
     async def scenario(network: Network) -> None:
         network.squid.hosts = {HOST: "127.0.0.1"}
         network.names = Names()
-        for given in ({}, {"proxy_names": True}):
-            assert "can't be found" in str((await network.send(**given)).error)
+        for proxy_names in (False, True):
+            assert "can't be found" in str((await network.send(proxy_names=proxy_names)).error)
         assert network.squid.asked == []
         got = await network.send(unknown_names=True)
         assert (got.http_status, got.error, got.address) == (200, None, None)
@@ -166,8 +166,8 @@ def test_an_unknown_name_goes_nowhere_without_a_proxy_a_certificate_or_a_name_of
         network.names = Names()
         for exempt in (Outbound(), network.outbound._replace(no_proxy=read_no_proxy(HOST))):
             assert "can't be found" in str((await network.send(exempt, unknown_names=True)).error)
-        for given in ({"scheme": "http"}, {"host": "vault"}):
-            got = await network.send(unknown_names=True, **given)
+        for scheme, host in (("http", HOST), ("https", "vault")):
+            got = await network.send(unknown_names=True, scheme=scheme, host=host)
             assert got.error == "not sent: a proxy looks up names of the Internet alone, for https"
         assert network.squid.asked == []
 

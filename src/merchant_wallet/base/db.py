@@ -245,7 +245,7 @@ def _within_connect_timeout(pgconn: PGconn, conninfo: str) -> Iterator[None]:
     A pooler signs clients in by itself, and lets their first statement wait until it has a session for them,
     PgBouncer for two minutes.
     """
-    limit_s = int(conninfo_to_dict(conninfo)["connect_timeout"])
+    limit_s = int(str(conninfo_to_dict(conninfo)["connect_timeout"]))
     if limit_s <= 0:
         # libpq's way to say that there is none.
         yield
