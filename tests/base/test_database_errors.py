@@ -21,7 +21,7 @@ from tests.rows import each_row
 
 from merchant_wallet.base.db import connect_sync
 from merchant_wallet.base.sqlstates import explain, explain_refusal
-from merchant_wallet.base.workers import log_error
+from merchant_wallet.base.workers import log_error, log_failure
 from merchant_wallet.book.connection import StatementFailed
 from merchant_wallet.cli import failures
 
@@ -279,3 +279,12 @@ def test_what_the_database_refuses_is_logged_without_a_traceback() -> None:
     assert ["exc_info" in line for line in log] == [False, False, True]
     assert log[0]["reason"].startswith("The database role may not do this: permission denied for x. ")
     assert "damaged" in log[1]["reason"]
+
+
+def test_a_refused_connection_is_logged_with_what_to_do() -> None:
+    with capture_logs() as log:
+        refused = psycopg.OperationalError('connection failed: FATAL:  too many connections for role "work"')
+        log_failure(get_logger(), "worker's turn failed", refused)
+        log_failure(get_logger(), "worker's turn failed", psycopg.OperationalError("the socket was closed"))
+    assert 'role "work". Raise max_connections, or the limit of the role' in log[0]["reason"]
+    assert log[1]["reason"] == "the socket was closed"

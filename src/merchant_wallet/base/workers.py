@@ -22,7 +22,7 @@ from structlog.contextvars import bound_contextvars
 
 from merchant_wallet.base import db
 from merchant_wallet.base.db import is_database_away, is_transient_error
-from merchant_wallet.base.sqlstates import explain
+from merchant_wallet.base.sqlstates import explain, explain_refusal
 
 Connect = Callable[[], Awaitable[psycopg.AsyncConnection]]
 Worker = Callable[[asyncio.Event], Awaitable[None]]
@@ -75,7 +75,10 @@ def _is_usable(connection: psycopg.AsyncConnection) -> bool:
 def log_failure(logger: Any, event: str, error: Exception, **facts: object) -> None:
     """Log an error, with its traceback unless it is transient or the database's."""
     if is_transient_error(error):
-        logger.warning(event, reason=describe_error(error), **facts)
+        text = describe_error(error)
+        # What libpq says of a refused connection has no SQLSTATE.
+        refusal = explain_refusal(text) if isinstance(error, psycopg.OperationalError) else None
+        logger.warning(event, reason=str(refusal.quote(text)) if refusal else text, **facts)
     else:
         log_error(logger, event, error, **facts)
 
