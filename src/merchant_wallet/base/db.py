@@ -12,7 +12,7 @@ import asyncio
 import re
 import select
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -218,7 +218,7 @@ async def begin_session(connection: psycopg.AsyncConnection[Any], conninfo: str)
     """
     settings = _choose_settings(conninfo, connection.info.server_version)
     statement = set_all(settings, connection.info.backend_pid)
-    with _within_connect_timeout(connection.pgconn, conninfo):
+    with _within_connect_timeout(connection.pgconn, conninfo, asyncio.get_running_loop().call_later):
         row = await (await connection.execute(statement)).fetchone()
     if row is None:
         await refuse_shared_sessions(conninfo)
@@ -230,7 +230,7 @@ async def begin_session(connection: psycopg.AsyncConnection[Any], conninfo: str)
 def _begin_session_sync(connection: psycopg.Connection[Any], conninfo: str) -> None:
     settings = _choose_settings(conninfo, connection.info.server_version)
     statement = set_all(settings, connection.info.backend_pid)
-    with _within_connect_timeout(connection.pgconn, conninfo):
+    with _within_connect_timeout(connection.pgconn, conninfo, _Thread):
         row = connection.execute(statement).fetchone()
     if row is None:
         asyncio.run(refuse_shared_sessions(conninfo))
@@ -239,7 +239,11 @@ def _begin_session_sync(connection: psycopg.Connection[Any], conninfo: str) -> N
 
 
 @contextmanager
-def _within_connect_timeout(pgconn: PGconn, conninfo: str) -> Iterator[None]:
+def _within_connect_timeout(
+    pgconn: PGconn,
+    conninfo: str,
+    call_later: Callable[[float, Callable[[], None]], "asyncio.TimerHandle | _Thread"],
+) -> Iterator[None]:
     """Raise `ConnectionTimeout` if the session does not answer within the time limit of its connection.
 
     A pooler signs clients in by itself, and lets their first statement wait until it has a session for them,
@@ -250,23 +254,36 @@ def _within_connect_timeout(pgconn: PGconn, conninfo: str) -> Iterator[None]:
         # libpq's way to say that there is none.
         yield
         return
-    is_late = threading.Event()
+    is_late = False
 
     def end() -> None:
-        is_late.set()
+        nonlocal is_late
+        is_late = True
         shut_down(pgconn)
 
-    alarm = threading.Timer(limit_s, end)
-    alarm.daemon = True
-    alarm.start()
+    alarm = call_later(limit_s, end)
     try:
         yield
     except psycopg.OperationalError as error:
-        if is_late.is_set():
+        if is_late:
             raise psycopg.errors.ConnectionTimeout(f"{NO_SESSION} within {limit_s} s") from error
         raise
     finally:
         alarm.cancel()
+
+
+class _Thread(threading.Timer):
+    """An alarm for a program without an event loop."""
+
+    def __init__(self, limit_s: float, act: Callable[[], None]) -> None:
+        super().__init__(limit_s, act)
+        self.daemon = True
+        self.start()
+
+    def cancel(self) -> None:
+        """End the thread, too: a program may fork next."""
+        super().cancel()
+        self.join()
 
 
 @lru_cache(maxsize=1024)
