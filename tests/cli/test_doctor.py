@@ -101,14 +101,15 @@ def test_a_database_that_nobody_serves_lacks_a_place_for_nonces(wallet: Wallet) 
 
 
 def test_limits_and_defaults_are_told_of_our_own_roles_alone(wallet: Wallet) -> None:
-    ours, foreign = (f"{name}_{os.getpid()}" for name in ("limited", "foreign"))
+    name, foreign = f"Limited-{os.getpid()}", f"foreign_{os.getpid()}"
+    ours = f'"{name}"'
     with psycopg.connect(as_superuser(wallet.url), autocommit=True) as server:
         for role in (ours, foreign):
             server.execute(f"create role {role} login connection limit 3".encode())
             server.execute(f"alter role {role} set statement_timeout = '5s'".encode())
         try:
             server.execute(f"grant select on book to {ours}".encode())
-            wallet.tamper("update side_role set role_name = %(role)s where side = 'worker'", role=ours)
+            wallet.tamper("update side_role set role_name = %(role)s where side = 'worker'", role=name)
             wallet.tamper(
                 "insert into instance"
                 " (instance_id, side, version, schema_version, host, pid, started_ms, seen_ms)"

@@ -80,10 +80,10 @@ def find_source(peer: str, forwarded: list[str], trusted: tuple[Network, ...]) -
 
 def hides_its_caller(source: str, forwarded: list[str]) -> bool:
     """Whether the address that counts is an inner one that named a caller of its own, as a proxy does."""
-    if len(forwarded) == 1 and "," not in forwarded[0]:
+    if not is_trusted(source, INNER):
         return False
     hops = [str(read_address(hop)) for hop in _hops_from_the_last(forwarded)]
-    return source in hops[:-1] and is_trusted(source, INNER)
+    return source in hops[:-1]
 
 
 def _hops_from_the_last(forwarded: list[str]) -> Iterator[str]:

@@ -31,7 +31,7 @@ select setting_name, value, concern from (
       from pg_db_role_setting s, unnest(s.setconfig) setting
      where s.setdatabase in (0, (select oid from pg_database where datname = current_database()))
        -- Not the roles of other products of this server: they have no right on any of our tables.
-       and (s.setrole = 0 or s.setrole = current_user::regrole
+       and (s.setrole = 0 or s.setrole = (select oid from pg_roles where rolname = current_user)
             or exists (select from pg_class c, aclexplode(c.relacl) x where x.grantee = s.setrole))
     union
     select name, setting, 'the server' from pg_settings
@@ -57,12 +57,12 @@ select current_setting('max_connections')::int - current_setting('superuser_rese
        (select sum(numbackends) from pg_stat_database)::int;
 
 -- name: list_limits
--- What may have fewer sessions than the server takes: this database and the roles of the sides, with the side, the limit and the sessions there are.
-select 'database', datname::text, null, datconnlimit,
+-- What may have fewer sessions than the server takes: this database and the roles of the sides, with the name as SQL has it, the side, the limit and the sessions there are.
+select 'database', quote_ident(datname), null, datconnlimit,
        (select numbackends from pg_stat_database s where s.datid = d.oid)::int
   from pg_database d where datname = current_database() and datconnlimit >= 0
 union all
-select 'role', r.rolname::text, s.side, r.rolconnlimit, (select count(*) from pg_stat_activity a where a.usesysid = r.oid)::int
+select 'role', quote_ident(r.rolname), s.side, r.rolconnlimit, (select count(*) from pg_stat_activity a where a.usesysid = r.oid)::int
   from pg_roles r join side_role s on s.role_name = r.rolname
  where r.rolconnlimit >= 0
  order by 1, 2;
