@@ -110,12 +110,6 @@ def test_limits_and_defaults_are_told_of_our_own_roles_alone(wallet: Wallet) -> 
         try:
             server.execute(f"grant select on book to {ours}".encode())
             wallet.tamper("update side_role set role_name = %(role)s where side = 'worker'", role=name)
-            wallet.tamper(
-                "insert into instance"
-                " (instance_id, side, version, schema_version, host, pid, started_ms, seen_ms)"
-                " select gen_random_uuid(), 'worker', '1', 1, 'far', 7, ms, ms"
-                " from (select (extract(epoch from clock_timestamp()) * 1000)::bigint as ms) moment"
-            )
             checks = {check["name"]: check for check in wallet.ask("doctor")["checks"]}
         finally:
             server.execute(f"drop owned by {ours}; drop role {ours}, {foreign}".encode())

@@ -37,6 +37,8 @@ READ_ONLY_DEFAULT: Final = "default_transaction_read_only"
 TRUE: Final = ("on", "true", "yes", "1")
 
 
+_SESSIONS: Final = {"web": SERVE_CONNECTIONS, "worker": WORK_CONNECTIONS}
+"""The most sessions of one program of each side."""
 _WITHOUT: Final = {
     "web": "no `serve` runs: merchants get no answer, and no page opens",
     "worker": "no `work` runs: nothing is paid, credited or delivered",
@@ -276,13 +278,17 @@ def judge_program_clocks(running: Iterable[tuple[str, int | None]]) -> Finding:
 def judge_connections(
     sides: Mapping[str, int], most: int, used: int, limits: Iterable[Limit] = ()
 ) -> Finding:
-    """Judge the server's sessions. `most` is what it takes from ordinary users, `limits` are narrower."""
-    needed = _count_needed(sides, None)
+    """Judge the server's sessions. `most` is what it takes from ordinary users, `limits` are narrower.
+
+    A program that gets no session can't note that it runs, so narrower limits are for one of each at least.
+    """
+    needed = _count_needed(sides)
     text = f"{used} of {most} in use; the programs that run need up to {needed}"
     advice = "raise max_connections in PostgreSQL, or lower WALLET_CONNECTIONS"
     if used > FULL_SHARE * most:
         return Finding("connections", text, advice)
-    short = [(limit, theirs) for limit in limits if (theirs := _count_needed(sides, limit.side)) > limit.most]
+    least = {side: max(1, sides.get(side, 0)) for side in _SESSIONS}
+    short = [(limit, theirs) for limit in limits if (theirs := _count_needed(least, limit.side)) > limit.most]
     if short:
         text += "".join(
             f"; the {limit.kind} {limit.name} has {limit.used} of {limit.most}, and needs up to {theirs}"
@@ -297,12 +303,11 @@ def judge_connections(
     return Finding("connections", text, hint=advice if short or needed > most else None)
 
 
-def _count_needed(sides: Mapping[str, int], side: str | None) -> int:
-    """The most sessions of the programs that run, of one side or of all with the commands."""
-    per_program = {"web": SERVE_CONNECTIONS, "worker": WORK_CONNECTIONS}
+def _count_needed(sides: Mapping[str, int], side: str | None = None) -> int:
+    """The most sessions of these programs: of one side, or of all with the commands."""
     if side is not None:
-        return sides.get(side, 0) * per_program[side]
-    return sum(sides.get(each, 0) * count for each, count in per_program.items()) + COMMANDS
+        return sides[side] * _SESSIONS[side]
+    return sum(sides.get(each, 0) * count for each, count in _SESSIONS.items()) + COMMANDS
 
 
 def judge_disks(spaces: Mapping[Path, tuple[int, int]]) -> Finding:

@@ -277,12 +277,14 @@ select r.rolsuper or r.rolcreaterole or r.rolbypassrls
 # What a role that signs in still lacks, as statements. The tables' owner may own neither the database nor the
 # schema; then PostgreSQL only warns that nothing was granted.
 _LACKS: Final = """
-select concat_ws('; ',
-       case when not has_database_privilege(r.oid, current_database(), 'connect')
-            then format('grant connect on database %%I to %%I', current_database(), r.rolname) end,
-       case when not has_schema_privilege(r.oid, %(schema)s::text::regnamespace, 'usage')
-            then format('grant usage on schema %%I to %%I', %(schema)s::text, r.rolname) end)
-  from pg_roles r where r.rolname = %(role)s and r.rolcanlogin"""
+select rolname, lacking
+  from (select r.rolname, concat_ws('; ',
+               case when not has_database_privilege(r.oid, current_database(), 'connect')
+                    then format('grant connect on database %%I to %%I', current_database(), rolname) end,
+               case when not has_schema_privilege(r.oid, %(schema)s::text::regnamespace, 'usage')
+                    then format('grant usage on schema %%I to %%I', %(schema)s::text, rolname) end) as lacking
+          from pg_roles r where r.rolname = any(%(roles)s::text[]) and r.rolcanlogin) found
+ where lacking <> '' order by rolname"""
 # Only the owner's own objects. It may lack rights on those of an extension, and then REVOKE would fail.
 _LIST_REVOKES: Final = """
 select format('revoke all on %%s %%s from %%I', o.kind, o.name, %(role)s::text)
@@ -326,8 +328,8 @@ def grant(url: str, roles: Mapping[Side, str] | None = None, schema: str = HOME_
             _check_role(connection, role, schema)
             _revoke(connection, role, schema)
             connection.execute(_join(_list_statements(side, sql.Identifier(role), schema)))
-            _require_entry(connection, role, schema)
             connection.execute(_NOTE, (side.value, role, now_ms()))
+        _require_entry(connection, list(chosen.values()), schema)
         return chosen
 
 
@@ -358,13 +360,15 @@ def _check_role(connection: psycopg.Connection, role: str, schema: str) -> None:
         )
 
 
-def _require_entry(connection: psycopg.Connection, role: str, schema: str) -> None:
-    """Refuse a role that could not sign in here, or not see the tables, after everything was granted."""
-    row = connection.execute(_LACKS, {"role": role, "schema": schema}).fetchone()
-    if row is not None and row[0]:
+def _require_entry(connection: psycopg.Connection, roles: list[str], schema: str) -> None:
+    """Refuse roles that could not sign in here, or not see the tables, after everything was granted."""
+    rows = connection.execute(_LACKS, {"roles": roles, "schema": schema}).fetchall()
+    if rows:
+        named = " and ".join(role for role, _ in rows)
         raise GrantRefused(
-            f"The database role {role} could not reach the tables: as the database's owner type `{row[0]}`,"
-            " and run `merchant-wallet migrate` again with the same roles."
+            f"{named} could not reach the tables: as the database's owner type"
+            f" `{'; '.join(lacking for _, lacking in rows)}`, and run `merchant-wallet migrate` again with the"
+            " same roles."
         )
 
 
