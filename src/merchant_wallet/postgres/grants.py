@@ -367,8 +367,8 @@ def _require_entry(connection: psycopg.Connection, roles: list[str], schema: str
         named = " and ".join(role for role, _ in rows)
         raise GrantRefused(
             f"{named} could not reach the tables: as the database's owner type"
-            f" `{'; '.join(lacking for _, lacking in rows)}`, and run `merchant-wallet migrate` again with the"
-            " same roles."
+            f" `{'; '.join(lacking for _, lacking in rows)}`, and run `merchant-wallet migrate` again with"
+            " the same roles."
         )
 
 
