@@ -6,16 +6,13 @@ Rules: nothing is decided here. `operations` makes the fields, `calls` says what
 import asyncio
 from collections.abc import Mapping
 from types import TracebackType
-from typing import Self, TypeVar
-
-import httpx
+from typing import TYPE_CHECKING, Self, TypeVar
 
 from merchant_wallet_client import operations, sending
 from merchant_wallet_client.calls import (
     Call,
     Credentials,
     Done,
-    Reply,
     Retries,
     Timeouts,
     Unanswered,
@@ -43,6 +40,12 @@ from merchant_wallet_client.results import (
 from merchant_wallet_client.signing import HMAC, Method
 from merchant_wallet_client.wire import Amount, Answer, SignedRequest, read_answer
 
+if TYPE_CHECKING:
+    import httpx
+
+    from merchant_wallet_client.aiohttp_transport import AiohttpTransport
+    from merchant_wallet_client.httpx_transport import AsyncHttpxTransport
+
 Result = TypeVar("Result")
 
 
@@ -61,15 +64,12 @@ class AsyncMerchantWallet:
         sign_method: Method = HMAC,
         timeouts: Timeouts | None = None,
         retries: Retries | None = None,
-        http: httpx.AsyncClient | None = None,
+        http: "httpx.AsyncClient | None" = None,
     ) -> None:
         self.base_url = sending.check_base_url(base_url)
         self._credentials = Credentials(app_key, secret, sign_method)
-        self._timeouts = timeouts or Timeouts()
         self._retries = retries or Retries()
-        self._headers = sending.make_headers()
-        self._is_own = http is None
-        self._http = http or httpx.AsyncClient()
+        self._transport = _open_transport(base_url, timeouts or Timeouts(), http)
 
     async def __aenter__(self) -> Self:
         return self
@@ -89,8 +89,7 @@ class AsyncMerchantWallet:
 
     async def close(self) -> None:
         """Close the connections, unless `http` was given."""
-        if self._is_own:
-            await self._http.aclose()
+        await self._transport.close()
 
     async def transfer_from_user_to_merchant(
         self, *, ext_user_id: str, currency: Currency | str, amount: Amount, mc_order_id: str
@@ -176,8 +175,8 @@ class AsyncMerchantWallet:
         """Call an operation by its name on the wire, with retries. Raises WalletError."""
         call = Call(self._credentials, operation, fields, self._retries)
         while True:
-            request = call.prepare(sending.make_nonce(), sending.now_ms())
-            step = call.judge(await self._attempt(request))
+            reply = await self._transport.post(lambda: call.prepare(sending.make_nonce(), sending.now_ms()))
+            step = call.judge(reply)
             if isinstance(step, Done):
                 return step.answer
             await asyncio.sleep(step.wait_s)
@@ -189,7 +188,7 @@ class AsyncMerchantWallet:
 
     async def send(self, request: SignedRequest) -> Answer:
         """Send a request once. Refusals are returned. Raises NoAnswerError, UnsafeAnswerError."""
-        reply = await self._attempt(request)
+        reply = await self._transport.post(lambda: request)
         if isinstance(reply, Unanswered):
             raise NoAnswerError(reply.reason)
         try:
@@ -207,19 +206,15 @@ class AsyncMerchantWallet:
         except FieldMissing as error:
             raise UnsafeAnswerError(str(error), answer.body, answer.request_id) from error
 
-    async def _attempt(self, request: SignedRequest) -> Reply | Unanswered:
-        collector = sending.Collector(self._timeouts)
-        try:
-            async with self._http.stream(
-                "POST",
-                self.base_url + request.path,
-                content=request.body.encode(),
-                headers=self._headers,
-                timeout=sending.make_timeout(self._timeouts),
-                follow_redirects=False,
-            ) as response:
-                async for part in response.aiter_bytes():
-                    collector.take(part)
-                return collector.make_reply(response)
-        except sending.HTTP_ERRORS as error:
-            return sending.explain(error)
+
+def _open_transport(
+    base_url: str, timeouts: Timeouts, given: "httpx.AsyncClient | None"
+) -> "AiohttpTransport | AsyncHttpxTransport":
+    # Each library is loaded by those alone who use it.
+    if given is None and (origin := sending.read_origin(base_url)).is_usual:
+        from merchant_wallet_client.aiohttp_transport import AiohttpTransport
+
+        return AiohttpTransport(origin, timeouts)
+    from merchant_wallet_client.httpx_transport import AsyncHttpxTransport
+
+    return AsyncHttpxTransport(sending.check_base_url(base_url), timeouts, given)
