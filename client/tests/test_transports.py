@@ -104,6 +104,10 @@ class RawServer:
             self._threads.append(thread)
             thread.start()
 
+    def repair(self, wallet: object) -> None:
+        """Send whole answers from now on."""
+        self.script = [PLAIN]
+
     def wait_for_end(self) -> None:
         """Wait until every connection that was opened is closed."""
         with self._changed:
@@ -201,46 +205,35 @@ def send(wallet: Any) -> Any:
     return wallet.send(wallet.prepare("getMerchantBalance", {}))
 
 
-@pytest.mark.parametrize("name", WHOLE)
-def test_an_answer_counts_however_it_is_sent(client: Client, name: str) -> None:
-    script, connections = WHOLE[name]
-    with serving(script) as server:
+def test_an_answer_counts_however_it_is_sent(client: Client) -> None:
+    for name, (script, connections) in WHOLE.items():
+        with serving(script) as server:
 
-        def wait(wallet: Any) -> Any:
-            """Let a server that closes do so. The event loop sees it meanwhile."""
-            if script[-1] != CLOSE:
-                return None
-            is_async = isinstance(wallet, AsyncMerchantWallet)
-            return asyncio.to_thread(server.wait_for_end) if is_async else server.wait_for_end()
+            def wait(wallet: Any, server: RawServer = server, closes: bool = script[-1] == CLOSE) -> Any:
+                """Let a server that closes do so. The event loop sees it meanwhile."""
+                if not closes:
+                    return None
+                is_async = isinstance(wallet, AsyncMerchantWallet)
+                return asyncio.to_thread(server.wait_for_end) if is_async else server.wait_for_end()
 
-        first, _, second = client(server.url, send, wait, send)
-        assert (first.code, second.code) == (40301, 40301)
-        assert (server.requests, server.connections) == (2, connections)
+            first, _, second = client(server.url, send, wait, send)
+            assert (first.code, second.code) == (40301, 40301), name
+            assert (server.requests, server.connections) == (2, connections), name
 
 
-@pytest.mark.parametrize("name", NO_ANSWER)
-def test_what_is_no_whole_answer_is_none_and_nothing_of_it_comes_to_the_next_call(
-    client: Client, name: str
-) -> None:
-    with serving(NO_ANSWER[name]) as server:
-
-        def repair(wallet: Any) -> None:
-            server.script = [PLAIN]
-
-        first, _, second = client(server.url, send, repair, send)
-        assert isinstance(first, NoAnswerError)
-        assert second.code == 40301
-        assert server.requests == 2, "each is sent once"
+def test_what_is_no_whole_answer_is_none_and_nothing_of_it_comes_to_the_next_call(client: Client) -> None:
+    for name, script in NO_ANSWER.items():
+        with serving(script) as server:
+            first, _, second = client(server.url, send, server.repair, send)
+            assert isinstance(first, NoAnswerError), name
+            assert second.code == 40301, name
+            assert server.requests == 2, f"{name}: each is sent once"
 
 
 def test_an_early_hint_is_not_taken_for_an_answer_of_the_next_call(client: Client) -> None:
     hinted = [b"HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n", PLAIN.replace(b"40301", b"40302")]
     with serving(hinted) as server:
-
-        def repair(wallet: Any) -> None:
-            server.script = [PLAIN]
-
-        first, _, second = client(server.url, send, repair, send)
+        first, _, second = client(server.url, send, server.repair, send)
         assert isinstance(first, NoAnswerError) or first.code == 40302
         assert second.code == 40301
 
