@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
+import uvloop
 from tests.authority import Authority
 from tests.callbacks.receiver import Receiver, answer, listen, open_receiver
 from tests.forward_proxy import ForwardProxy, open_proxy
@@ -65,10 +66,10 @@ def play(story: Story, authority: Authority | None = None, proxy_authority: Auth
     """Run a story with a service and a proxy."""
 
     async def run() -> None:
-        tls = authority and authority.serve("wallet.test")
+        tls = authority.serve("wallet.test") if authority else None
         async with (
             open_receiver(tls) as service,
-            open_proxy(proxy_authority and proxy_authority.serve("localhost")) as proxy,
+            open_proxy(proxy_authority.serve("localhost") if proxy_authority else None) as proxy,
         ):
             service.behave = REFUSAL
             proxy.hosts, proxy.ports = {"wallet.test": "127.0.0.1"}, {"wallet.test": service.port}
@@ -113,6 +114,15 @@ def test_a_connection_with_tls_is_kept(ask: Ask, authority: Authority) -> None:
 
     asyncio.run(run())
     assert opened == 1
+
+
+def test_the_async_client_works_in_uvloop_too(authority: Authority, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(service: Receiver, proxy: ForwardProxy) -> None:
+        monkeypatch.setenv("HTTPS_PROXY", f"http://127.0.0.1:{proxy.port}")
+        answers = await asyncio.to_thread(lambda: uvloop.run(ask_async("https://wallet.test")))
+        assert answers == [40301, 40301]
+
+    play(story, authority)
 
 
 def test_a_certificate_for_another_name_is_refused(ask: Ask, authority: Authority) -> None:

@@ -175,7 +175,7 @@ def test_constraints_and_requirements_are_the_lock(dist: Path, wheel: Path) -> N
     assert requirements.endswith(f"./{client.name} \\\n    --hash=sha256:{hash_of(client)}\n")
 
 
-def test_the_clients_wheel_has_its_package_alone_and_needs_httpx_alone(dist: Path) -> None:
+def test_the_clients_wheel_has_its_package_alone_and_needs_three_packages(dist: Path) -> None:
     [path] = dist.glob("merchant_wallet_client-*.whl")
     with zipfile.ZipFile(path) as wheel:
         names = {name for name in wheel.namelist() if ".dist-info/" not in name}
@@ -189,7 +189,7 @@ def test_the_clients_wheel_has_its_package_alone_and_needs_httpx_alone(dist: Pat
     assert names == package
     assert "merchant_wallet_client/py.typed" in package
     needed = re.findall(r"^Requires-Dist: (.+)$", told, re.MULTILINE)
-    assert needed == ["httpx", "typer; extra == 'cli'"]
+    assert needed == ["certifi", "h11", "httpx", "typer; extra == 'cli'"]
     pins = (dist / "client-constraints.txt").read_text().splitlines()
     locked = {name: version for name, version, _ in read_lock(CLIENT_LOCK.read_text())}
     assert dict(pin.partition(" ;")[0].split("==") for pin in pins) == locked

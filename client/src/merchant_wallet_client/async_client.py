@@ -43,7 +43,7 @@ from merchant_wallet_client.wire import Amount, Answer, SignedRequest, read_answ
 if TYPE_CHECKING:
     import httpx
 
-    from merchant_wallet_client.aiohttp_transport import AiohttpTransport
+    from merchant_wallet_client.async_http_transport import AsyncHttpTransport
     from merchant_wallet_client.httpx_transport import AsyncHttpxTransport
 
 Result = TypeVar("Result")
@@ -209,12 +209,12 @@ class AsyncMerchantWallet:
 
 def _open_transport(
     base_url: str, timeouts: Timeouts, given: "httpx.AsyncClient | None"
-) -> "AiohttpTransport | AsyncHttpxTransport":
+) -> "AsyncHttpTransport | AsyncHttpxTransport":
     # Each library is loaded by those alone who use it.
     if given is None and (origin := sending.read_origin(base_url)).is_usual:
-        from merchant_wallet_client.aiohttp_transport import AiohttpTransport
+        from merchant_wallet_client.async_http_transport import AsyncHttpTransport
 
-        return AiohttpTransport(origin, timeouts)
+        return AsyncHttpTransport(origin, timeouts)
     from merchant_wallet_client.httpx_transport import AsyncHttpxTransport
 
     return AsyncHttpxTransport(sending.check_base_url(base_url), timeouts, given)

@@ -1,39 +1,21 @@
-"""Connections of the synchronous client, kept alive and shared by threads, over the standard library's HTTP.
+"""Sockets of the synchronous client, which threads share."""
 
-Rules:
-- A connection carries one exchange at a time. It is kept only after a whole answer.
-- A kept connection that has something to read is closed: the server ended it, or sent what was not asked for.
-- The connection that was used last is used first, so those that are not needed grow old and are closed.
-"""
-
-import select
 import socket
+import ssl
 import threading
-import time
 from collections.abc import Callable
-from http.client import HTTPConnection, HTTPException, HTTPSConnection
-from typing import Final, NamedTuple
+from typing import Final
+
+import h11
 
 from merchant_wallet_client.calls import Reply, Timeouts, Unanswered
-from merchant_wallet_client.sending import (
-    KEEP_ALIVE_S,
-    MAX_CONNECTIONS,
-    Collector,
-    Origin,
-    UnusableAnswer,
-    explain,
-    make_headers,
-    make_tls_context,
-)
+from merchant_wallet_client.connection_pool import ConnectionPool, has_input
+from merchant_wallet_client.http1 import PROTOCOL_ERRORS, Http1Connection, RequestForm, Tunnel
+from merchant_wallet_client.sending import MAX_CONNECTIONS, Collector, Origin, explain, make_tls_context
 from merchant_wallet_client.wire import SignedRequest
 
-ERRORS: Final = (HTTPException, OSError, UnusableAnswer)
+ERRORS: Final = (*PROTOCOL_ERRORS, OSError)
 PART_BYTES: Final = 65_536
-
-
-class _Idle(NamedTuple):
-    connection: HTTPConnection
-    until_s: float
 
 
 class HttpTransport:
@@ -43,17 +25,9 @@ class HttpTransport:
         self._origin = origin
         self._timeouts = timeouts
         self._tls = make_tls_context() if origin.is_tls else None
-        self._headers = {**make_headers(), "Host": origin.authority}
-        if origin.authorization:
-            self._headers["Authorization"] = origin.authorization
-        self._prefix = origin.path
-        if origin.proxy and not origin.is_tls:
-            self._prefix = origin.url
-            self._headers |= _authorize(origin.proxy.authorization)
+        self._form = RequestForm(origin)
         self._slots = threading.Semaphore(MAX_CONNECTIONS)
-        self._lock = threading.Lock()
-        self._idle: list[_Idle] = []
-        self._is_closed = False
+        self._pool: ConnectionPool[_Connection] = ConnectionPool()
 
     def post(self, prepare: Callable[[], SignedRequest]) -> Reply | Unanswered:
         """Send once what `prepare` returns when it is this call's turn. Raises what `prepare` raises."""
@@ -66,92 +40,73 @@ class HttpTransport:
 
     def close(self) -> None:
         """Close the connections. Those in use are closed after their answer."""
-        with self._lock:
-            self._is_closed = True
-            idle, self._idle = self._idle, []
-        for each in idle:
-            each.connection.close()
+        self._pool.close()
 
     def _exchange(self, request: SignedRequest) -> Reply:
-        collector = Collector(self._timeouts)
-        connection = self._take() or self._connect()
-        is_whole = False
+        head, body = self._form.fill(request)
+        connection = self._pool.take() or self._connect()
+        is_kept = False
         try:
-            connection.request("POST", self._prefix + request.path, request.body.encode(), self._headers)
-            with connection.getresponse() as response:
-                if response.status < 200:
-                    raise UnusableAnswer(f"HTTP {response.status} in place of an answer")
-                while part := response.read1(PART_BYTES):
-                    collector.take(part)
-                if response.length:
-                    raise UnusableAnswer(f"the answer ended {response.length} bytes early")
-                reply = collector.make_reply(response.status, response.headers)
-            is_whole = True
-            return reply
+            reply = connection.exchange(head, body, self._timeouts.answer_s)
+            is_kept = connection.begin_again()
         finally:
-            if is_whole:
-                self._keep(connection)
-            else:
+            if not is_kept:
                 connection.close()
+        if is_kept:
+            self._pool.keep(connection)
+        return reply
 
-    def _take(self) -> HTTPConnection | None:
-        """An idle connection that can be used, or None."""
-        while True:
-            with self._lock:
-                if self._is_closed:
-                    raise RuntimeError("the client is closed")
-                if not self._idle:
-                    return None
-                connection, until_s = self._idle.pop()
-            if time.monotonic() < until_s and not _is_readable(connection.sock):
-                return connection
-            connection.close()
-
-    def _keep(self, connection: HTTPConnection) -> None:
-        """Keep a connection for the next call, unless it ended. Close the oldest one if it is too old."""
-        # After `Connection: close` the library has closed it.
-        if connection.sock is None:
-            return
-        now_s = time.monotonic()
-        with self._lock:
-            unused = self._idle.pop(0).connection if self._idle and self._idle[0].until_s < now_s else None
-            if self._is_closed:
-                unused = connection
-            else:
-                self._idle.append(_Idle(connection, now_s + KEEP_ALIVE_S))
-        if unused is not None:
-            unused.close()
-
-    def _connect(self) -> HTTPConnection:
-        connection = self._make_connection()
+    def _connect(self) -> "_Connection":
+        origin, timeout_s = self._origin, self._timeouts.connect_s
+        first = origin.proxy or origin
+        opened = socket.create_connection((first.host, first.port), timeout_s)
         try:
-            connection.connect()
-            connection.sock.settimeout(self._timeouts.answer_s)
+            opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if self._tls is not None:
+                if origin.proxy:
+                    _open_tunnel(opened, Tunnel(origin))
+                opened = self._tls.wrap_socket(opened, server_hostname=origin.host)
         except BaseException:
-            connection.close()
+            opened.close()
             raise
-        return connection
-
-    def _make_connection(self) -> HTTPConnection:
-        """A connection that is not open yet, with the time-out of opening it."""
-        origin, proxy = self._origin, self._origin.proxy
-        host, port = (proxy.host, proxy.port) if proxy else (origin.host, origin.port)
-        if self._tls is None:
-            return HTTPConnection(host, port, timeout=self._timeouts.connect_s)
-        connection = HTTPSConnection(host, port, timeout=self._timeouts.connect_s, context=self._tls)
-        if proxy:
-            connection.set_tunnel(origin.host, origin.port, _authorize(proxy.authorization))
-        return connection
+        return _Connection(opened)
 
 
-def _authorize(authorization: str | None) -> dict[str, str]:
-    return {"Proxy-Authorization": authorization} if authorization else {}
+class _Connection:
+    """One connection."""
+
+    def __init__(self, opened: socket.socket) -> None:
+        self._socket = opened
+        self._http = Http1Connection()
+
+    def exchange(self, head: h11.Request, body: bytes, answer_s: float) -> Reply:
+        """Send a request and read its answer. Raises ERRORS."""
+        collector = Collector(answer_s)
+        self._socket.settimeout(answer_s)
+        self._socket.sendall(self._http.write(head, body))
+        while True:
+            reply = self._http.read(self._socket.recv(PART_BYTES), collector)
+            if reply is not None:
+                return reply
+            self._socket.settimeout(collector.rest_s())
+
+    def begin_again(self) -> bool:
+        """Whether another exchange may follow."""
+        return self._http.begin_again()
+
+    def is_quiet(self) -> bool:
+        """Whether nothing came on it, not even its end."""
+        # What TLS has read already is not in the socket any more.
+        if isinstance(self._socket, ssl.SSLSocket) and self._socket.pending():
+            return False
+        return not has_input(self._socket.fileno())
+
+    def close(self) -> None:
+        """Close it."""
+        self._socket.close()
 
 
-def _is_readable(sock: socket.socket) -> bool:
-    # Windows has no poll. Elsewhere select knows only the first 1,024 files.
-    if not hasattr(select, "poll"):
-        return bool(select.select([sock], [], [], 0)[0])
-    poll = select.poll()
-    poll.register(sock, select.POLLIN)
-    return bool(poll.poll(0))
+def _open_tunnel(opened: socket.socket, tunnel: Tunnel) -> None:
+    opened.sendall(tunnel.write())
+    while not tunnel.read(opened.recv(PART_BYTES)):
+        pass

@@ -44,7 +44,7 @@ class HttpxTransport:
     def post(self, prepare: Callable[[], SignedRequest]) -> Reply | Unanswered:
         """Send a request once. Raises what `prepare` raises."""
         request = prepare()
-        collector = Collector(self._timeouts)
+        collector = Collector(self._timeouts.answer_s)
         try:
             with self._http.stream(**self._options.of(request)) as response:
                 for part in response.iter_bytes():
@@ -71,7 +71,7 @@ class AsyncHttpxTransport:
     async def post(self, prepare: Callable[[], SignedRequest]) -> Reply | Unanswered:
         """Send a request once. Raises what `prepare` raises."""
         request = prepare()
-        collector = Collector(self._timeouts)
+        collector = Collector(self._timeouts.answer_s)
         try:
             async with self._http.stream(**self._options.of(request)) as response:
                 async for part in response.aiter_bytes():

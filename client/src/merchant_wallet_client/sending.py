@@ -22,7 +22,7 @@ from urllib.request import getproxies, proxy_bypass
 
 import certifi
 
-from merchant_wallet_client.calls import Reply, Timeouts, Unanswered
+from merchant_wallet_client.calls import Reply, Unanswered
 from merchant_wallet_client.errors import BadArgumentError
 
 MAX_ANSWER_BYTES: Final = 1024 * 1024
@@ -73,8 +73,8 @@ class Origin:
 
     @property
     def is_usual(self) -> bool:
-        """Whether its proxy, if any, is one that takes HTTP without TLS, for a host by name or IPv4."""
-        return self.proxy is None or (self.proxy.scheme == "http" and ":" not in self.host)
+        """Whether it has no proxy, or one that is asked in plain HTTP."""
+        return self.proxy is None or self.proxy.scheme == "http"
 
 
 @cache
@@ -149,8 +149,8 @@ def explain(error: Exception) -> Unanswered:
 class Collector:
     """Collects an answer's body in parts, up to a limit of size and time."""
 
-    def __init__(self, timeouts: Timeouts) -> None:
-        self._ends_s = time.monotonic() + timeouts.answer_s
+    def __init__(self, answer_s: float) -> None:
+        self._ends_s = time.monotonic() + answer_s
         self._parts: list[bytes] = []
         self._bytes = 0
 
@@ -159,9 +159,15 @@ class Collector:
         self._bytes += len(part)
         if self._bytes > MAX_ANSWER_BYTES:
             raise UnusableAnswer(f"the answer is longer than {MAX_ANSWER_BYTES} bytes")
-        if time.monotonic() > self._ends_s:
-            raise UnusableAnswer("the answer came too slowly")
+        self.rest_s()
         self._parts.append(part)
+
+    def rest_s(self) -> float:
+        """The time that is left. Raises UnusableAnswer if there is none."""
+        rest_s = self._ends_s - time.monotonic()
+        if rest_s <= 0:
+            raise UnusableAnswer("the answer came too slowly")
+        return rest_s
 
     def make_reply(self, http_status: int, headers: Mapping[str, str]) -> Reply:
         """The whole answer."""
