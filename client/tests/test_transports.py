@@ -12,7 +12,7 @@ from decimal import Decimal
 from typing import Any, Final
 
 import pytest
-from client.tests.conftest import AT_ONCE
+from client.tests.conftest import AT_ONCE, Caller
 
 from merchant_wallet_client import (
     AsyncMerchantWallet,
@@ -21,6 +21,7 @@ from merchant_wallet_client import (
     NoAnswerError,
     Timeouts,
 )
+from merchant_wallet_client.errors import PathUnknownError
 from merchant_wallet_client.sending import read_origin
 from merchant_wallet_client.testing import FakeWallet
 
@@ -321,6 +322,12 @@ def test_a_base_url_may_have_an_ipv6_address(client: Client) -> None:
     with serving([PLAIN], socket.AF_INET6) as server:
         [answer] = client(f"http://[::1]:{server.port}", send)
         assert answer.code == 40301
+
+
+def test_a_path_that_nobody_has_is_asked_for_as_it_is(call: Caller) -> None:
+    for operation in ("get balance", "余额", "a%20b", "#?"):
+        with pytest.raises(PathUnknownError):
+            call("call", operation, {})
 
 
 @pytest.mark.parametrize(

@@ -214,6 +214,16 @@ def test_the_environment_names_the_proxy_of_an_origin(
     assert origin.is_usual == (proxy is None or proxy[0] == "http")
 
 
+def test_an_origin_is_named_as_dns_and_http_name_it() -> None:
+    origin = read_origin("https://Bücher.test:443/läden/")
+    assert (origin.host, origin.authority, origin.path) == (
+        "xn--bcher-kva.test",
+        "xn--bcher-kva.test",
+        "/l%C3%A4den",
+    )
+    assert read_origin("http://[::1]:8080").authority == "[::1]:8080"
+
+
 def test_no_secret_of_a_url_is_shown() -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("HTTPS_PROXY", "http://user:hidden@p.test")

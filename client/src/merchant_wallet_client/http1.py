@@ -10,7 +10,7 @@ from typing import Final
 import h11
 
 from merchant_wallet_client.calls import Reply
-from merchant_wallet_client.sending import Collector, Origin, UnusableAnswer, make_headers
+from merchant_wallet_client.sending import Collector, Origin, UnusableAnswer, make_headers, quote_path
 from merchant_wallet_client.wire import SignedRequest
 
 MAX_HEAD_BYTES: Final = 64 * 1024
@@ -32,10 +32,12 @@ class RequestForm:
         self._headers = [(name.encode(), value.encode()) for name, value in headers.items()]
 
     def fill(self, request: SignedRequest) -> tuple[h11.Request, bytes]:
-        """Head and body of a request. Raises h11.LocalProtocolError for a path that HTTP does not have."""
+        """Head and body of a request."""
         body = request.body.encode()
         headers = [*self._headers, (b"Content-Length", b"%d" % len(body))]
-        return h11.Request(method="POST", target=self._prefix + request.path, headers=headers), body
+        return h11.Request(
+            method="POST", target=self._prefix + quote_path(request.path), headers=headers
+        ), body
 
 
 class Http1Connection:

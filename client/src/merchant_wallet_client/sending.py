@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Final
-from urllib.parse import SplitResult, unquote, urlsplit
+from urllib.parse import SplitResult, quote, unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 import certifi
@@ -42,7 +42,6 @@ class UnusableAnswer(Exception):
 class Proxy:
     """A proxy that the environment names. `authorization` is in no repr."""
 
-    url: str
     scheme: str
     host: str
     port: int
@@ -105,9 +104,11 @@ def check_base_url(base_url: str) -> str:
 def read_origin(base_url: str) -> Origin:
     """The parts of a base URL, and the proxy that the environment names for it. Raises BadArgumentError."""
     parts = _split(base_url)
-    host, port = str(parts.hostname), _port_of(parts)
-    authority = parts.netloc.rpartition("@")[2]
-    path = parts.path.rstrip("/")
+    host, port = _host_of(parts), _port_of(parts)
+    authority = f"[{host}]" if ":" in host else host
+    if port != PORTS[parts.scheme]:
+        authority += f":{port}"
+    path = quote_path(parts.path.rstrip("/"))
     return Origin(
         url=f"{parts.scheme}://{authority}{path}",
         host=host,
@@ -118,6 +119,11 @@ def read_origin(base_url: str) -> Origin:
         authorization=_write_basic(parts),
         proxy=_find_proxy(parts.scheme, host, authority),
     )
+
+
+def quote_path(path: str) -> str:
+    """A path as HTTP has it. What is quoted already stays so."""
+    return quote(path, safe="/%:@!$&'()*+,;=")
 
 
 def make_tls_context() -> ssl.SSLContext:
@@ -179,8 +185,8 @@ def _split(base_url: str) -> SplitResult:
     try:
         parts = urlsplit(base_url)
         is_usable = parts.scheme in PORTS and parts.hostname and not parts.query and not parts.fragment
-        # The port is read when it is asked for.
-        is_usable = is_usable and parts.port != 0
+        # Both are read when they are asked for.
+        is_usable = is_usable and parts.port != 0 and _host_of(parts)
     except ValueError:
         is_usable = False
     if not is_usable:
@@ -195,7 +201,13 @@ def _find_proxy(scheme: str, host: str, authority: str) -> Proxy | None:
     if not url or proxy_bypass(host) or proxy_bypass(authority):
         return None
     parts = urlsplit(url if "://" in url else f"http://{url}")
-    return Proxy(parts.geturl(), parts.scheme, parts.hostname or "", _port_of(parts), _write_basic(parts))
+    return Proxy(parts.scheme, parts.hostname or "", _port_of(parts), _write_basic(parts))
+
+
+def _host_of(parts: SplitResult) -> str:
+    """The host's name as DNS knows it. Raises UnicodeError."""
+    host = parts.hostname or ""
+    return host if host.isascii() else host.encode("idna").decode()
 
 
 def _port_of(parts: SplitResult) -> int:
