@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from decimal import Decimal
 from typing import Any, Final
 
+import h11
 import pytest
 from client.tests.conftest import AT_ONCE, Caller
 
@@ -21,8 +22,9 @@ from merchant_wallet_client import (
     NoAnswerError,
     Timeouts,
 )
+from merchant_wallet_client.async_http_transport import Connection
 from merchant_wallet_client.errors import PathUnknownError
-from merchant_wallet_client.sending import read_origin
+from merchant_wallet_client.sending import UnusableAnswer, read_origin
 from merchant_wallet_client.testing import FakeWallet
 
 BODY: Final = b'{"code":40301,"msg":"not now","data":null}'
@@ -70,6 +72,7 @@ class RawServer:
         self.script = script
         self.connections = self.ended = self.requests = self.most_at_once = 0
         self.waits_for = 0
+        self.hangs_up = False
         self._changed = threading.Condition()
         self._at_once = 0
         self._listener = socket.create_server(
@@ -120,7 +123,7 @@ class RawServer:
     def _serve(self, connection: socket.socket) -> None:
         # A client that wants no more of this has gone.
         with connection, suppress(OSError):
-            while _read_request(connection) and self._answer(connection):
+            while not self.hangs_up and _read_request(connection) and self._answer(connection):
                 pass
         with self._changed:
             self.ended += 1
@@ -281,14 +284,38 @@ def test_an_async_client_works_in_a_second_event_loop(fake: FakeWallet) -> None:
     gc.collect()
 
 
-def test_an_async_client_is_not_shared_by_two_running_loops(fake: FakeWallet) -> None:
-    async def ask_here_and_there() -> None:
-        async with AsyncMerchantWallet(fake.base_url, fake.app_key, fake.secret) as wallet:
-            await wallet.get_merchant_balance()
-            with pytest.raises(RuntimeError, match="in another event loop"):
-                await asyncio.to_thread(lambda: asyncio.run(wallet.get_merchant_balance()))
+def test_two_running_event_loops_share_an_async_client() -> None:
+    async def ask_here_and_there(url: str) -> list[Any]:
+        async with AsyncMerchantWallet(url, "key", "secret") as wallet:
+            here = await send(wallet)
+            there = await asyncio.to_thread(lambda: asyncio.run(send(wallet)))
+            return [here, there, await send(wallet)]
 
-    asyncio.run(ask_here_and_there())
+    with serving([PLAIN.replace(b"\r\n", b"\r\nConnection: close\r\n", 1)]) as server:
+        answers = asyncio.run(ask_here_and_there(server.url))
+        assert [answer.code for answer in answers] == [40301] * 3
+
+
+def test_a_server_that_hangs_up_before_the_request_is_not_waited_for(client: Client) -> None:
+    with serving([PLAIN]) as server:
+        server.hangs_up = True
+        [came] = client(server.url, send)
+        assert isinstance(came, NoAnswerError)
+        assert server.requests == 0
+
+    async def ask_a_dead_one() -> None:
+        ours, theirs = socket.socketpair()
+        loop = asyncio.get_running_loop()
+        _, connection = await loop.create_connection(lambda: Connection(loop), sock=ours)
+        theirs.close()
+        # In a few turns the loop reads the end of the connection, for which nobody waits.
+        for _ in range(10):
+            await asyncio.sleep(0)
+        head = h11.Request(method="POST", target="/", headers=[("Host", "a"), ("Content-Length", "0")])
+        with pytest.raises(UnusableAnswer, match="was closed"):
+            await connection.exchange(head, b"", TIMEOUT_S)
+
+    asyncio.run(ask_a_dead_one())
 
 
 def test_a_closed_client_says_so() -> None:

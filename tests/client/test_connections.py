@@ -94,6 +94,11 @@ def test_a_companys_authority_is_trusted_if_the_environment_names_it(
     play(story, authority)
 
 
+async def ask_uvloop(url: str) -> list[int]:
+    return await asyncio.to_thread(lambda: uvloop.run(ask_async(url)))
+
+
+@pytest.mark.parametrize("ask", [ask_sync, ask_async, ask_uvloop])
 def test_a_connection_with_tls_is_kept(ask: Ask, authority: Authority) -> None:
     """Session tickets come unasked. They do not look like the end of a connection."""
     opened = 0
@@ -119,8 +124,7 @@ def test_a_connection_with_tls_is_kept(ask: Ask, authority: Authority) -> None:
 def test_the_async_client_works_in_uvloop_too(authority: Authority, monkeypatch: pytest.MonkeyPatch) -> None:
     async def story(service: Receiver, proxy: ForwardProxy) -> None:
         monkeypatch.setenv("HTTPS_PROXY", f"http://127.0.0.1:{proxy.port}")
-        answers = await asyncio.to_thread(lambda: uvloop.run(ask_async("https://wallet.test")))
-        assert answers == [40301, 40301]
+        assert await ask_uvloop("https://wallet.test") == [40301, 40301]
 
     play(story, authority)
 

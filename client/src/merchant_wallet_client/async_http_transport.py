@@ -1,7 +1,6 @@
 """Connections of the asyncio client.
 
-Rule: connections belong to the event loop that opened them. In another loop, such as that of a second
-`asyncio.run`, new ones are opened.
+Rule: each event loop has its own connections, also that of a second `asyncio.run` or of another thread.
 """
 
 import asyncio
@@ -32,8 +31,7 @@ NEXT_ADDRESS_S: Final = 0.25
 class _Opened(NamedTuple):
     """What belongs to one event loop."""
 
-    loop: asyncio.AbstractEventLoop
-    pool: "ConnectionPool[_Connection]"
+    pool: "ConnectionPool[Connection]"
     slots: asyncio.Semaphore
 
 
@@ -45,7 +43,7 @@ class AsyncHttpTransport:
         self._timeouts = timeouts
         self._tls = make_tls_context() if origin.is_tls else None
         self._form = RequestForm(origin)
-        self._opened: _Opened | None = None
+        self._opened: dict[asyncio.AbstractEventLoop, _Opened] = {}
         self._is_closed = False
 
     async def post(self, prepare: Callable[[], SignedRequest]) -> Reply | Unanswered:
@@ -59,28 +57,29 @@ class AsyncHttpTransport:
                 return explain(error)
 
     async def close(self) -> None:
-        """Close the connections. Those in use are closed after their answer."""
+        """Close the connections of this event loop. Those in use are closed after their answer."""
         self._is_closed = True
-        if self._opened and self._opened.loop is asyncio.get_running_loop():
-            self._opened.pool.close()
+        if opened := self._opened.pop(asyncio.get_running_loop(), None):
+            opened.pool.close()
             # They are told of it in the loop's next turn.
             await asyncio.sleep(0)
 
     def _open(self) -> _Opened:
-        """What belongs to the running loop."""
+        """What belongs to the running loop. Raises RuntimeError if the client is closed."""
         if self._is_closed:
             raise RuntimeError("the client is closed")
-        loop, opened = asyncio.get_running_loop(), self._opened
-        if opened and opened.loop is loop:
-            return opened
-        if opened and opened.loop.is_running():
-            raise RuntimeError("the client is in use in another event loop")
-        self._opened = opened = _Opened(loop, ConnectionPool(), asyncio.Semaphore(MAX_CONNECTIONS))
+        loop = asyncio.get_running_loop()
+        opened = self._opened.get(loop)
+        if opened is None:
+            for other in list(self._opened):
+                if other.is_closed():
+                    self._opened.pop(other, None)
+            opened = self._opened[loop] = _Opened(ConnectionPool(), asyncio.Semaphore(MAX_CONNECTIONS))
         return opened
 
     async def _exchange(self, opened: _Opened, request: SignedRequest) -> Reply:
         head, body = self._form.fill(request)
-        connection = opened.pool.take() or await self._connect(opened.loop)
+        connection = opened.pool.take() or await self._connect(asyncio.get_running_loop())
         is_kept = False
         try:
             reply = await connection.exchange(head, body, self._timeouts.answer_s)
@@ -92,10 +91,10 @@ class AsyncHttpTransport:
             opened.pool.keep(connection)
         return reply
 
-    async def _connect(self, loop: asyncio.AbstractEventLoop) -> "_Connection":
+    async def _connect(self, loop: asyncio.AbstractEventLoop) -> "Connection":
         origin, proxy = self._origin, self._origin.proxy
         first = proxy or origin
-        connection = _Connection(loop)
+        connection = Connection(loop)
         # uvloop does not know this option.
         options: dict[str, Any] = (
             {"happy_eyeballs_delay": NEXT_ADDRESS_S} if isinstance(loop, asyncio.BaseEventLoop) else {}
@@ -118,7 +117,7 @@ class AsyncHttpTransport:
         return connection
 
 
-class _Connection(asyncio.Protocol):
+class Connection(asyncio.Protocol):
     """One connection. What comes is for the exchange that is under way, or it ends the connection."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -153,6 +152,8 @@ class _Connection(asyncio.Protocol):
     async def _ask(self, data: bytes, read: Callable[[bytes], Any]) -> Any:
         """Send bytes, and return what `read` makes of the bytes that come, once it makes anything."""
         assert self._transport is not None, "it is connected"
+        if self._transport.is_closing():
+            raise UnusableAnswer("the connection was closed")
         self._waiter = self._loop.create_future()
         self._read = read
         self._transport.write(data)

@@ -27,7 +27,7 @@ class HttpTransport:
         self._tls = make_tls_context() if origin.is_tls else None
         self._form = RequestForm(origin)
         self._slots = threading.Semaphore(MAX_CONNECTIONS)
-        self._pool: ConnectionPool[_Connection] = ConnectionPool()
+        self._pool: ConnectionPool[Connection] = ConnectionPool()
 
     def post(self, prepare: Callable[[], SignedRequest]) -> Reply | Unanswered:
         """Send once what `prepare` returns when it is this call's turn. Raises what `prepare` raises."""
@@ -56,7 +56,7 @@ class HttpTransport:
             self._pool.keep(connection)
         return reply
 
-    def _connect(self) -> "_Connection":
+    def _connect(self) -> "Connection":
         origin, timeout_s = self._origin, self._timeouts.connect_s
         first = origin.proxy or origin
         opened = socket.create_connection((first.host, first.port), timeout_s)
@@ -69,10 +69,10 @@ class HttpTransport:
         except BaseException:
             opened.close()
             raise
-        return _Connection(opened)
+        return Connection(opened)
 
 
-class _Connection:
+class Connection:
     """One connection."""
 
     def __init__(self, opened: socket.socket) -> None:
