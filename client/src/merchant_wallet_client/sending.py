@@ -184,9 +184,9 @@ class Collector:
 def _split(base_url: str) -> SplitResult:
     try:
         parts = urlsplit(base_url)
-        is_usable = parts.scheme in PORTS and parts.hostname and not parts.query and not parts.fragment
-        # Both are read when they are asked for.
-        is_usable = is_usable and parts.port != 0 and _host_of(parts)
+        # Host and port are read when they are asked for.
+        is_usable = parts.scheme in PORTS and _host_of(parts) != "" and parts.port != 0
+        is_usable = is_usable and not parts.query and not parts.fragment
     except ValueError:
         is_usable = False
     if not is_usable:
