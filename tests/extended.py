@@ -88,6 +88,7 @@ EXTENDED: Final = {
     "tests/cli/test_restored_home.py::test_an_open_old_place": "copies of databases",
     "tests/cli/test_restored_home.py::test_copies_that": "several moves",
     "tests/cli/test_restored_home.py::test_where_a_cell": "copies of databases",
+    "tests/client/test_connections.py::test_a_proxy_that_is_reached_over_tls": "proxies",
     "tests/client/test_installed.py": "packaging of the Python client",
     "tests/client/test_sandbox.py::test_a_doubled": "waits for turns of the workers",
     "tests/client/test_sandbox.py::test_a_refunded": "waits for turns of the workers",
