@@ -11,6 +11,7 @@ import urllib.request
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Iterator
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 
 import httpx
@@ -20,8 +21,9 @@ from tests.crash.service import alive, descendants
 from tests.crash.shop import Shop, run
 from tests.handover.load import Load
 from tests.handover.platform import PROGRAM, WebProcess, furnish
-from tests.waits import TIMEOUT_S, wait_until
+from tests.waits import TIMEOUT_S, eventually, wait_until
 
+from merchant_wallet.base.codes import UNAVAILABLE
 from merchant_wallet.processes.web_group import MAX_KILLED
 
 CONNECTIONS = 128
@@ -80,6 +82,7 @@ def test_processes_are_replaced_under_load_serve_pages_together_and_stop_with_th
     wait_until(lambda: not alive(members), lambda: f"{members} have ended: {_list_events(web)}")
     members = descendants(web.pid)
     assert len(members) == 2
+    assert _sum(_read_metrics(web), "wallet_forwarded_commands_total") > 0
     run(a_page_its_session_and_its_stream_work_in_whichever_process_answers(web, client))
     os.kill(web.pid, signal.SIGKILL)
     wait_until(lambda: not alive(members), "the members have stopped")
@@ -144,6 +147,46 @@ async def _follow(browser: httpx.AsyncClient, url: str) -> AsyncGenerator[str, N
         async for line in lines:
             if line == "event: balance":
                 yield (await anext(lines)).removeprefix("data: ")
+
+
+def test_members_that_are_killed_or_frozen_with_the_book_lose_no_acknowledged_transfer(
+    database_url: str, group: RunGroup
+) -> None:
+    web = group()
+
+    async def scenario() -> None:
+        shop, client = await _open_shop(database_url, web)
+        for number in (signal.SIGKILL, signal.SIGSTOP) * 2:
+            # One of the two has the book.
+            for member in sorted(descendants(web.pid)):
+                before = len(client.answers)
+                asking = asyncio.create_task(client.credit_all(f"o{before + each}" for each in range(1000)))
+                await client.until_answered(before + 100)
+                os.kill(member, number)
+                if number == signal.SIGSTOP:
+                    await eventually(partial(_answers, client))
+                    os.kill(member, signal.SIGCONT)
+                await asking
+                assert len(client.answers) == before + 1000
+                await eventually(partial(asyncio.to_thread, _has_two, web))
+        # Each order once, however often it was asked.
+        assert await shop.orders() == {order: ids[0] for order, ids in client.answers.items()}
+        assert await shop.alice_units() == len(client.answers)
+        assert UNAVAILABLE in client.heard
+        await shop.verify()
+
+    run(scenario())
+    assert web.stop() == 0
+
+
+async def _answers(client: Client) -> bool:
+    """Whether a new connection gets its answer. A frozen process accepts none."""
+    return bool((await client.ask_once(BALANCE))["code"] == 200)
+
+
+def _has_two(web: WebProcess) -> bool:
+    """Whether two processes run and answer."""
+    return len(descendants(web.pid)) == 2 and _says_ready(web)
 
 
 def test_a_new_version_takes_over_and_a_broken_one_does_not_and_systemd_hears_of_it(

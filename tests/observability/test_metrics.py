@@ -97,6 +97,7 @@ def make_metrics(
         under_way=lambda: 2,
         clock_ahead_ms=lambda: -1500,
         signer_refusals=lambda: 1,
+        forwarded=lambda: 30,
         rollback_evidence=lambda: 0,
         list_nodes=lambda: {"n.example": NodeFigures({"payouts": 5}, 2.5, 1)},
     )
@@ -242,6 +243,7 @@ def test_the_process_shows_what_it_counts(database_url: str) -> None:
     assert shown["wallet_optimistic_batches_total", ()] == 2
     assert shown["wallet_groups_total", ()] == 1
     assert shown["wallet_signer_refusals_total", ()] == 1
+    assert shown["wallet_forwarded_commands_total", ()] == 30
     assert shown["wallet_node_calls_total", ("n.example", "payouts")] == 5
     assert shown["wallet_node_wait_seconds_total", ("n.example",)] == 2.5
     assert shown["wallet_node_rests_total", ("n.example",)] == 1

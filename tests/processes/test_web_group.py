@@ -146,7 +146,7 @@ def test_members_killed_at_once_when_all_were_ready_are_replaced(group: Group) -
 def test_members_killed_while_others_take_their_place_hinder_nothing(group: Group) -> None:
     first: list[Step] = [(group.is_announced, nothing)]
     assert group.run([], first) == 0
-    old = [web_member.start_member(Membership(0, 0, 0, seat, False), ()) for seat in (2, 3)]
+    old = [web_member.start_member(Membership(0, 0, 0, seat, False, ""), ()) for seat in (2, 3)]
     group.announced.clear()
     group.inheritance = msgspec.structs.replace(
         group.inheritance, members=[(member.pid, member.seat, False) for member in old]
@@ -171,7 +171,7 @@ def test_a_member_that_missed_the_word_to_hand_over_hears_it_again_and_one_that_
     monkeypatch.setattr(ending, "hand_over_limit_s", lambda settings: 0.0)
     members = [HEARS_LATE, DEAF]
     monkeypatch.setattr(web_member, "own_command", lambda: ["/bin/sh", "-c", members.pop(0)])
-    late, deaf = [web_member.start_member(Membership(0, 0, 0, seat, False), ()) for seat in (2, 3)]
+    late, deaf = [web_member.start_member(Membership(0, 0, 0, seat, False, ""), ()) for seat in (2, 3)]
     wait_until(
         lambda: _has_signal(deaf, "SigIgn", HAND_OVER) and _has_signal(late, "SigCgt", HAND_OVER),
         "both have begun",

@@ -8,7 +8,6 @@ Rules: a code never changes its meaning. `msg` names the field and the rule that
 `payload` never contain a secret.
 """
 
-from enum import Enum
 from typing import Any, Final, Literal, NamedTuple, NoReturn
 
 import msgspec
@@ -203,7 +202,7 @@ class Refusal(msgspec.Struct, frozen=True, gc=False):
     msg: str
     payload: dict[str, Any] | None = None
     retry_after_s: int | None = None
-    name: Enum | None = None
+    name: str | None = None
 
     @property
     def http_status(self) -> int:

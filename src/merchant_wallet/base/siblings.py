@@ -8,6 +8,7 @@ Rules:
 """
 
 import os
+from pathlib import Path
 from typing import Final
 
 from merchant_wallet.base import shared_counts, shared_limits
@@ -63,8 +64,10 @@ def _open_section(fd: int, name: str) -> Section:
 class Siblings:
     """The shared memory as one process sees it, from its seat."""
 
-    def __init__(self, fd: int, seat: int) -> None:
+    def __init__(self, fd: int, seat: int, folder: Path | None = None) -> None:
+        """`folder` is where each process has a socket for the others."""
         self.seat = seat
+        self.folder = folder
         self._secret = bytes(_open_section(fd, "secret").memory[:SECRET_BYTES])
         self._limits = {name: SharedLimits(_open_section(fd, name), self._secret) for name in LIMITS}
         self.sources = SharedCounts(_open_section(fd, "sources"), seat, self._secret)

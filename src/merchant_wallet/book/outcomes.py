@@ -4,7 +4,7 @@ Nothing here raises. An outcome is what the database has after the commit. A rep
 outcome again. A refusal names the rule and, where it helps, the field.
 """
 
-from enum import Enum, auto
+from enum import StrEnum, auto
 from typing import Any, Final
 
 import msgspec
@@ -141,7 +141,7 @@ Outcome = (
 )
 
 
-class OrderRefusal(Enum):
+class OrderRefusal(StrEnum):
     """The names of the refusals of a step of an order. Their code, 42202, says less."""
 
     FROZEN = auto()

@@ -9,7 +9,6 @@ Rules:
 """
 
 from collections.abc import Mapping, Sequence
-from enum import Enum
 from functools import partial
 from typing import Final
 from urllib.parse import urlencode
@@ -62,7 +61,7 @@ DONE: Final = {
     REFUND: N_("Refunded: the amount is back in the merchant's balance."),
 }
 BY_OTHERS: Final = N_("Somebody else has approved it meanwhile.")
-REFUSAL_TEXTS: Final[Mapping[Enum, str]] = {
+REFUSAL_TEXTS: Final[Mapping[str, str]] = {
     OrderRefusal.SAME_PERSON: N_("You have approved it already. Another person must approve it too."),
     OrderRefusal.NOT_YET: N_(
         "Your approvals do not count yet. A new, reset, enabled or promoted operator must wait first, and so"

@@ -113,6 +113,7 @@ class Metrics:
         writer: WriterStatistics | None = None,
         request_counters: RequestCounters | None = None,
         under_way: Callable[[], int] | None = None,
+        forwarded: Callable[[], int] | None = None,
         clock_ahead_ms: Callable[[], int | None] = lambda: None,
         signer_refusals: Callable[[], int] | None = None,
         rollback_evidence: Callable[[], int] | None = None,
@@ -132,6 +133,7 @@ class Metrics:
         self._writer = writer
         self._request_counters = request_counters
         self._under_way = under_way
+        self._forwarded = forwarded
         self._signer_refusals = signer_refusals
         self._rollback_evidence = rollback_evidence
         self._list_nodes = list_nodes
@@ -207,6 +209,8 @@ class Metrics:
             yield "wallet_batches", (), self._writer.batch_count
             yield "wallet_batch_commands", (), self._writer.command_count
             yield "wallet_optimistic_batches", (), self._writer.optimistic_count
+        if self._forwarded is not None:
+            yield "wallet_forwarded_commands", (), self._forwarded()
         if self._signer_refusals is not None:
             yield "wallet_signer_refusals", (), self._signer_refusals()
         for node, figures in ({} if self._list_nodes is None else self._list_nodes()).items():

@@ -104,6 +104,11 @@ COUNTERS: Final = (
         "Batches that were committed without a read, because all their rows were cached",
     ),
     Metric(
+        "wallet_forwarded_commands",
+        (),
+        "Commands that web processes gave to the process of their `serve` that has the book",
+    ),
+    Metric(
         "wallet_signer_refusals",
         (),
         "Signatures that workers asked for and the signer refused",

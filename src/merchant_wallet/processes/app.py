@@ -27,15 +27,18 @@ from merchant_wallet.base.addresses import ZERO
 from merchant_wallet.base.chains import CHAINS
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.siblings import Siblings
+from merchant_wallet.base.spans import Tracer
 from merchant_wallet.book.checkpoint_keys import OLD_KEY
 from merchant_wallet.merchants.cache import MerchantCache
 from merchant_wallet.merchants.cells.carrying import find_and_carry
+from merchant_wallet.merchants.cells.writers import CellWriters
 from merchant_wallet.observability.logs import AccessLog
 from merchant_wallet.observability.metrics import Metrics
 from merchant_wallet.observability.metrics_page import make_route
 from merchant_wallet.processes.base import Base, make_writer, open_tracing
 from merchant_wallet.processes.cell_connections import CellConnections
 from merchant_wallet.processes.compared_clock import ComparedClock
+from merchant_wallet.processes.forwarding import ForwardingBooks
 from merchant_wallet.processes.routes import Dispatch, build_endpoints, build_rest
 from merchant_wallet.sub_users.links import LINK_KEY, make_link_token
 from merchant_wallet.web import client, documentation, reference, security_txt, start, static
@@ -82,6 +85,7 @@ class Web:
     application: ASGIApp
     dependencies: Dependencies
     clock: ComparedClock
+    forwarding: ForwardingBooks | None = None
 
 
 async def _follow_own_wallets(base: Base, stack: AsyncExitStack) -> OwnWallets:
@@ -132,9 +136,8 @@ async def open_web(
     settings = base.settings
     async with AsyncExitStack() as stack:
         tracing = open_tracing(settings, partial(db.connect, base.url), stack, "web")
-        writer = make_writer(base, clock=clock, tracer=tracing and tracing.tracer)
-        await writer.open()
-        stack.push_async_callback(writer.close)
+        tracer = tracing and tracing.tracer
+        writer, forwarding = await _open_writer(base, clock, tracer, siblings, stack)
         merchant_cache = MerchantCache(
             base.url,
             base.keyring,
@@ -167,7 +170,7 @@ async def open_web(
         dependencies = Dependencies(
             gate=gate,
             merchant_cache=merchant_cache,
-            writer=writer,
+            writer=forwarding or writer,
             operation_context=make_operation_context(
                 base, public_url, await _follow_own_wallets(base, stack), clock
             ),
@@ -175,7 +178,7 @@ async def open_web(
             trusted_proxies=settings.trusted_proxies,
             refused_requests=refused_requests,
             request_recorder=recorder,
-            tracer=tracing and tracing.tracer,
+            tracer=tracer,
             order_traces=tracing and tracing.orders,
         )
         compared_clock = ComparedClock(clock)
@@ -195,6 +198,7 @@ async def open_web(
             writer=writer,
             request_counters=dependencies.request_counters,
             under_way=lambda: dependencies.in_flight.count,
+            forwarded=forwarding and (lambda: forwarding.forwarded_count),
         )
         stack.push_async_callback(metrics.close)
         if siblings is not None:
@@ -228,7 +232,29 @@ async def open_web(
         if settings.security_contact is not None:
             further.append(security_txt.make_route(settings.security_contact, public_url, clock))
         rest = build_rest(dependencies, settings.mode, compared_clock, further)
-        yield Web(endpoints, Dispatch(endpoints, sites, rest), dependencies, compared_clock)
+        yield Web(endpoints, Dispatch(endpoints, sites, rest), dependencies, compared_clock, forwarding)
+
+
+async def _open_writer(
+    base: Base,
+    clock: Callable[[], int],
+    tracer: Tracer | None,
+    siblings: Siblings | None,
+    stack: AsyncExitStack,
+) -> tuple[CellWriters, ForwardingBooks | None]:
+    """The writer of this process, and with siblings what forwards commands to theirs. Raises Unavailable."""
+    writer = make_writer(base, clock=clock, tracer=tracer)
+    await writer.open()
+    if siblings is None or siblings.folder is None:
+        stack.push_async_callback(writer.close)
+        return writer, None
+    forwarding = ForwardingBooks(writer, siblings.folder, siblings.seat)
+    # It leaves, then what siblings have sent is answered, then their sockets are closed.
+    stack.push_async_callback(forwarding.close)
+    stack.push_async_callback(writer.close)
+    stack.callback(forwarding.leave)
+    await forwarding.open()
+    return writer, forwarding
 
 
 def _open_endpoints(

@@ -45,6 +45,8 @@ async def stop(web: "Web", listener: "Listener", *, unready_s: float, drain_s: f
     """End everything that this process answers. `is_kept`: another process inherits the socket."""
     in_flight = web.dependencies.in_flight
     log.info("stopping", under_way=in_flight.count)
+    if web.forwarding is not None:
+        web.forwarding.leave()
     leaves = unready_s > 0 or is_kept
     if leaves:
         await _leave(web, listener, unready_s, drain_s, is_kept=is_kept)
@@ -73,6 +75,8 @@ async def _leave(
 async def hand_over(web: "Web", listener: "Listener", stopped: asyncio.Event, drain_s: float) -> None:
     """Answer what was accepted until every connection has ended, or `stopped` is set."""
     log.info("handing over", connections=len(listener.admission))
+    if web.forwarding is not None:
+        web.forwarding.leave()
     listener.end_connections()
     await listener.stop_accepting(is_kept=True)
     web.dependencies.in_flight.left = True

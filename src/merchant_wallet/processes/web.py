@@ -10,6 +10,7 @@ import os
 import socket
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final
 
 import structlog
@@ -94,7 +95,7 @@ async def _run(
         passed = take_systemd_socket(os.environ)
         place = Place(passed, is_kept=passed is not None)
     else:
-        siblings = Siblings(member.shared_fd, member.seat)
+        siblings = Siblings(member.shared_fd, member.seat, Path(member.folder))
         listening = socket.socket(fileno=member.listening_fd)
         place = Place(listening, member.is_kept, siblings, hand_over)
 

@@ -14,7 +14,9 @@ Rules:
 """
 
 import os
+import shutil
 import signal
+import tempfile
 import threading
 import time
 from collections import Counter
@@ -49,7 +51,10 @@ CANNOT_START: Final = 1
 
 
 class Inheritance(msgspec.Struct, frozen=True):
-    """What survives the execution of another program. Members are (pid, seat, is_leaving)."""
+    """What survives the execution of another program. Members are (pid, seat, is_leaving).
+
+    `folder` is where members have sockets for each other.
+    """
 
     layout: str
     listening_fd: int
@@ -58,6 +63,7 @@ class Inheritance(msgspec.Struct, frozen=True):
     write_fd: int
     is_kept: bool
     members: list[tuple[int, int, bool]]
+    folder: str = ""
 
     def list_fds(self) -> tuple[int, ...]:
         """The descriptors."""
@@ -68,6 +74,11 @@ async def _bind(settings: Settings) -> socket:
     return await bind(await resolve_host(settings.host), settings.port)
 
 
+def _make_folder() -> str:
+    """A folder that nobody but this user may enter."""
+    return tempfile.mkdtemp(prefix="merchant-wallet-")
+
+
 def open_inheritance(settings: Settings) -> Inheritance:
     """What the former program has left, or else a new socket, pipe and memory. Raises CannotListen."""
     left = os.environ.pop(SUCCESSOR, None)
@@ -75,10 +86,13 @@ def open_inheritance(settings: Settings) -> Inheritance:
         passed = take_systemd_socket(os.environ)
         listening = passed or uvloop.run(_bind(settings))
         pipe, is_kept = os.pipe(), passed is not None
-        return Inheritance(LAYOUT, listening.detach(), create_shared_memory(), *pipe, is_kept, [])
+        shared_fd = create_shared_memory()
+        return Inheritance(LAYOUT, listening.detach(), shared_fd, *pipe, is_kept, [], _make_folder())
     found = msgspec.json.decode(left, type=Inheritance)
     for fd in found.list_fds():
         os.set_inheritable(fd, False)
+    if not found.folder:
+        found = msgspec.structs.replace(found, folder=_make_folder())
     if found.layout == LAYOUT:
         return found
     # The old members use their own memory until they end.
@@ -191,7 +205,9 @@ class WebGroup:
             # Members that hand over have them all. The first of them to end makes room.
             return
         seat = min(free)
-        membership = Membership(owned.listening_fd, owned.shared_fd, owned.read_fd, seat, owned.is_kept)
+        membership = Membership(
+            owned.listening_fd, owned.shared_fd, owned.read_fd, seat, owned.is_kept, owned.folder
+        )
         try:
             self._members.append(start_member(membership, self._inherited))
         except OSError as error:
@@ -241,6 +257,7 @@ class WebGroup:
             self._members = [member for member in self._members if member.reap() is None]
             time.sleep(POLL_S / 2)
         self._listening.close()
+        shutil.rmtree(self._owned.folder, ignore_errors=True)
 
 
 def _adopt(pid: int, seat: int, is_leaving: bool) -> Member:

@@ -33,13 +33,17 @@ REMINDER_S: Final = 1.0
 
 
 class Membership(msgspec.Struct, frozen=True):
-    """Descriptors that a member inherits, and its seat. `is_kept`: systemd keeps the socket open."""
+    """What a member inherits: descriptors, its seat, and the folder of the sockets between members.
+
+    `is_kept`: systemd keeps the listening socket open.
+    """
 
     listening_fd: int
     shared_fd: int
     parent_fd: int
     seat: int
     is_kept: bool
+    folder: str
 
     def list_fds(self) -> tuple[int, ...]:
         """The descriptors."""
