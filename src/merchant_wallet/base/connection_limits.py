@@ -2,7 +2,7 @@
 
 from typing import Final
 
-OWN_CONNECTIONS: Final = 360
+OWN_CONNECTIONS: Final = 370
 """`max_connections` of the own PostgreSQL."""
 RESERVED: Final = 3
 """The connections that PostgreSQL keeps for superusers (`superuser_reserved_connections`)."""
@@ -18,7 +18,7 @@ HOST_WATCH: Final = 1
 """The session of `serve` and of `work` that asks whether the server answers."""
 SERVE_CONNECTIONS: Final = 67 + HOST_WATCH
 """The most that one `serve` opens with the default `WALLET_CONNECTIONS`."""
-WORK_CONNECTIONS: Final = 54 + HOST_WATCH
+WORK_CONNECTIONS: Final = 56 + HOST_WATCH
 """The most that one `work` opens, under load."""
 
 

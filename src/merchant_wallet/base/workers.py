@@ -21,6 +21,7 @@ from psycopg.pq import TransactionStatus
 from structlog.contextvars import bound_contextvars
 
 from merchant_wallet.base import db
+from merchant_wallet.base.bell import Bell, current_bell
 from merchant_wallet.base.db import is_database_away, is_transient_error
 from merchant_wallet.base.sqlstates import explain, explain_refusal
 
@@ -29,6 +30,7 @@ Worker = Callable[[asyncio.Event], Awaitable[None]]
 
 FIRST_RETRY_S: Final = 0.25
 LAST_RETRY_S: Final = 30.0
+IDLE_TURNS: Final = 10
 AWAY_RETRY_S: Final = 1.0
 """The longest pause while the database is away."""
 AWAY_LOG_INTERVAL_S: Final = 10.0
@@ -124,33 +126,66 @@ async def repeat(
     stop: asyncio.Event,
     interval_s: float,
     wake: asyncio.Event | None = None,
+    rest_s: float = 0.0,
 ) -> None:
     """Run `turn` every `interval_s` seconds, sooner if `wake` is set, until `stop` is set.
 
+    With `rest_s` and a bell the pauses are that long while `turn` returns nothing that counts as true.
     Log lines of its turns, and of tasks that they start, have the worker's name.
     """
-    with bound_contextvars(worker=name):
-        await _repeat(FailureLog(name), turn, stop, interval_s, wake)
+    bell = current_bell.get() if rest_s > interval_s else None
+    rung = asyncio.Event()
+    if bell is not None:
+        bell.add(rung)
+    try:
+        with bound_contextvars(worker=name):
+            await _repeat(FailureLog(name), turn, stop, Pauses(interval_s, rest_s, bell, rung), wake)
+    finally:
+        if bell is not None:
+            bell.remove(rung)
+
+
+class Pauses:
+    """The pauses of a worker: after `IDLE_TURNS` turns that found nothing, it rests until the bell rings."""
+
+    def __init__(self, interval_s: float, rest_s: float, bell: Bell | None, rung: asyncio.Event) -> None:
+        self.interval_s = interval_s
+        self.rung = rung
+        self._rest_s = rest_s
+        self._bell = bell
+        self._idle_turns = 0
+
+    def find_rest_s(self, has_worked: bool) -> float:
+        """How much longer than the interval to pause after a turn."""
+        if has_worked or self.rung.is_set() or self._bell is None or not self._bell.is_heard:
+            self._idle_turns = 0
+        else:
+            self._idle_turns += 1
+        return self._rest_s - self.interval_s if self._idle_turns >= IDLE_TURNS else 0.0
 
 
 async def _repeat(
     failures: "FailureLog",
     turn: Callable[[], Awaitable[object]],
     stop: asyncio.Event,
-    interval_s: float,
+    pauses: Pauses,
     wake: asyncio.Event | None,
 ) -> None:
     while not stop.is_set():
         if wake is not None:
             wake.clear()
+        pauses.rung.clear()
         try:
-            await turn()
+            has_worked = bool(await turn())
         except Exception as error:
             # The loop must survive any error of a turn. The log gets the traceback, and the retry is delayed.
             await wait_for_any(stop, timeout_s=failures.note(error))
         else:
             failures.end()
-            await wait_for_any(stop, wake, timeout_s=interval_s)
+            await wait_for_any(stop, wake, timeout_s=pauses.interval_s)
+            rest_s = pauses.find_rest_s(has_worked)
+            if rest_s > 0 and not (wake is not None and wake.is_set()):
+                await wait_for_any(stop, wake, pauses.rung, timeout_s=rest_s)
 
 
 async def repeat_until(

@@ -16,6 +16,7 @@ from typing import Final
 
 from psycopg.pq.abc import PGresult
 
+from merchant_wallet.base.bell import RING
 from merchant_wallet.base.db import Queries
 from merchant_wallet.book import arrays, columns, sub_user
 from merchant_wallet.book.arrays import of_ints, of_texts, read_rows
@@ -23,7 +24,12 @@ from merchant_wallet.book.batch import Batch, Mode
 from merchant_wallet.book.connection import BEGIN, COMMIT, PipelineConnection, StatementCall
 
 QUERIES: Final = Queries(Path(__file__).with_name("book.sql"), {"sub_user": sub_user.SELECTED})
-STATEMENTS: Final = {name.encode(): query.text.encode() for name, query in QUERIES.items()}
+STATEMENTS: Final = {
+    **{name.encode(): query.text.encode() for name, query in QUERIES.items()},
+    b"ring": RING.encode(),
+}
+_LEAVES_WORK: Final = frozenset({b"insert_withdrawals", b"update_withdrawals", b"insert_callbacks"})
+"""After these a worker has an order to pay or a callback to send."""
 
 
 async def commit_group(
@@ -40,6 +46,8 @@ async def commit_group(
     calls.append((b"claim_books", (group, *columns.encode_claim(batches))))
     calls.append((b"insert_nonces", (group, *columns.encode_nonces(batches, group_id))))
     calls += [(name, (group, *encoded)) for name, encoded in columns.encode_writes(batches)]
+    if any(name in _LEAVES_WORK for name, _ in calls):
+        calls.append((b"ring", ()))
     calls.append((COMMIT, ()))
     results = await connection.run(calls)
     return _read_merchants(results[claim_no])

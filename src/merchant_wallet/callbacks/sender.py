@@ -23,6 +23,7 @@ import structlog
 from structlog.contextvars import bind_contextvars
 
 from merchant_wallet.base import spans
+from merchant_wallet.base.bell import REST_S
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.pool import Pool, is_idle
 from merchant_wallet.base.spans import Tracing, work_on_order
@@ -120,7 +121,9 @@ class CallbackSender:
     async def run(self, stop: asyncio.Event, *, interval_s: float = POLL_INTERVAL_S) -> None:
         """Deliver until told to stop. Then finish the running attempts and close the connections."""
         try:
-            await repeat("callbacks", self.start_due, stop=stop, interval_s=interval_s, wake=self.wake)
+            await repeat(
+                "callbacks", self.start_due, stop=stop, interval_s=interval_s, wake=self.wake, rest_s=REST_S
+            )
         finally:
             await self.close()
 

@@ -17,6 +17,7 @@ import structlog
 from psycopg import AsyncConnection
 from psycopg.rows import class_row
 
+from merchant_wallet.base.bell import LONG_REST_S, ring
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.db import Queries
 from merchant_wallet.base.workers import Connect, WorkerConnection, log_failure, repeat
@@ -82,6 +83,7 @@ async def ask_for_test(
             raise TooManyTests(f"At most {MAX_HOURLY} test events are sent within an hour.")
         values = {**at, "event_no": last_no + 1, "url": url, "at_ms": at_ms, "requested_by": requested_by}
         await conn.execute(QUERIES["insert_test"].text, values)
+        await ring(conn)
         await conn.execute(QUERIES["trim_tests"].text, {**at, "oldest_no": last_no + 1 - KEPT})
     return int(last_no) + 1
 
@@ -112,7 +114,9 @@ class TestEventSender:
     async def run(self, stop: asyncio.Event, *, interval_s: float = POLL_INTERVAL_S) -> None:
         """Send until told to stop."""
         try:
-            await repeat("test events", self.send_waiting, stop=stop, interval_s=interval_s)
+            await repeat(
+                "test events", self.send_waiting, stop=stop, interval_s=interval_s, rest_s=LONG_REST_S
+            )
         finally:
             await self._connection.close()
 

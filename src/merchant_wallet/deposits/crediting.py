@@ -19,6 +19,7 @@ import structlog
 from psycopg import AsyncConnection
 from structlog.contextvars import bind_contextvars
 
+from merchant_wallet.base.bell import REST_S
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.codes import Refusal
 from merchant_wallet.base.workers import Connect, WorkerConnection, repeat
@@ -76,7 +77,9 @@ class CreditingWorker:
     async def run(self, stop: asyncio.Event, *, interval_s: float = POLL_INTERVAL_S) -> None:
         """Credit what is due until told to stop, then close the connections."""
         try:
-            await repeat("crediting", self.credit_due, stop=stop, interval_s=interval_s, wake=self.wake)
+            await repeat(
+                "crediting", self.credit_due, stop=stop, interval_s=interval_s, wake=self.wake, rest_s=REST_S
+            )
         finally:
             await self.close()
 

@@ -9,6 +9,7 @@ from typing import Final
 
 import structlog
 
+from merchant_wallet.base.bell import REST_S
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.workers import Connect, WorkerConnection, repeat
 from merchant_wallet.deposits import deposit_store, intake
@@ -43,7 +44,7 @@ class IntakeWorker:
         """Take in until told to stop, then close the connections."""
         try:
             name = f"intake of cell {self._cell_id}"
-            await repeat(name, self.take_in_all, stop=stop, interval_s=interval_s)
+            await repeat(name, self.take_in_all, stop=stop, interval_s=interval_s, rest_s=REST_S)
         finally:
             await self.close()
 

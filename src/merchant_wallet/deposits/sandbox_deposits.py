@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from psycopg import AsyncConnection
 
+from merchant_wallet.base.bell import ring
 from merchant_wallet.base.db import Queries
 from merchant_wallet.base.workers import WorkerConnection
 from merchant_wallet.chains.sandbox.reader import MAX_NUMBER, SandboxDeposit, UnconfirmedDeposit
@@ -43,6 +44,7 @@ async def add_deposit(
     async with connection.transaction():
         await connection.execute(_TEXTS["lock_deposits"])
         row = await (await connection.execute(_TEXTS["insert_deposit"], values)).fetchone()
+        await ring(connection)
     assert row is not None
     return SandboxDeposit(row[0], sender, recipient, amount_units, row[1], tx_hash)
 

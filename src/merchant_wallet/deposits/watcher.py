@@ -20,6 +20,7 @@ import psycopg
 import structlog
 from psycopg import AsyncConnection
 
+from merchant_wallet.base.bell import LONG_REST_S
 from merchant_wallet.base.cells import DEFAULT_CELL_ID, ReachApart, reach_none
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.errors import TransientError
@@ -92,12 +93,18 @@ class Watcher:
         self._knows_minimum = False
         self._failures = 0
         self._read_number = -1
+        self._has_unconfirmed = False
 
     async def run(self, stop: asyncio.Event, *, interval_s: float = POLL_INTERVAL_S) -> None:
         """Follow the chain until told to stop, then close the connections."""
         try:
             await repeat(
-                f"watcher {self._chain}", self.follow, stop=stop, interval_s=interval_s, wake=self.wake
+                f"watcher {self._chain}",
+                self._take_turn,
+                stop=stop,
+                interval_s=interval_s,
+                wake=self.wake,
+                rest_s=LONG_REST_S,
             )
         finally:
             await self.close()
@@ -108,6 +115,9 @@ class Watcher:
         await self._cell.close()
         if self._closes_reader:
             await self._reader.close()
+
+    async def _take_turn(self) -> bool:
+        return await self.follow() or self._has_unconfirmed
 
     async def follow(self) -> bool:
         """One turn: a range of final blocks or, when those are read, unconfirmed blocks.
@@ -144,6 +154,7 @@ class Watcher:
 
     async def _follow(self, home: AsyncConnection, cell: AsyncConnection) -> bool:
         head, final = await self._reader.head(), await self._reader.final()
+        self._has_unconfirmed = head.number > final.number
         cursor = await self._read_cursor(home, final)
         if cursor.final_number < self._read_number:
             # Somebody wants the blocks to be read again: what nodes showed before may be false.

@@ -18,6 +18,7 @@ import msgspec
 import structlog
 from psycopg import AsyncConnection
 
+from merchant_wallet.base.bell import REST_S
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.workers import Connect, WorkerConnection, log_failure, repeat
 from merchant_wallet.notifications import escalation, outbox
@@ -95,6 +96,7 @@ class Notifier:
                     stop=stop,
                     interval_s=SEND_INTERVAL_S,
                     wake=self._wake,
+                    rest_s=REST_S,
                 ),
             )
         finally:

@@ -198,7 +198,7 @@ async def open_web(
             writer=writer,
             request_counters=dependencies.request_counters,
             under_way=lambda: dependencies.in_flight.count,
-            forwarded=forwarding and (lambda: forwarding.forwarded_count),
+            forwarded=None if forwarding is None else forwarding.count_forwarded,
         )
         stack.push_async_callback(metrics.close)
         if siblings is not None:

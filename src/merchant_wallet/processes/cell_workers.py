@@ -21,6 +21,7 @@ from structlog.contextvars import bind_contextvars
 
 from merchant_wallet.audit.rollback.compared_cells import is_compared_since, read_clock_ms
 from merchant_wallet.base import db
+from merchant_wallet.base.bell import current_bell
 from merchant_wallet.base.cells import DEFAULT_CELL_ID, Cell
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.settings import Settings
@@ -149,9 +150,11 @@ class CellWorkers:
         assert shared.payouts.make_payer is not None, "the program's payout workers make payers"
         self._payer = shared.payouts.make_payer(cell.cell_id, connect)
         self._expiry = Expiry(connect, shared.writer)
+        bell = current_bell.get()
         tasks = make_cell_tasks(settings.timestamp_tolerance_s, cell.cell_id, self._line)
         changes_tables = {"nonces": tasks.pop("nonces")}
         self._others: Sequence[Worker] = [
+            *([] if bell is None else [partial(bell.listen, connect)]),
             CellUpdates(cell.cell_id, home, connect).run,
             IntakeWorker(
                 home, connect, cell.cell_id, settings.open_chains, minimum_units=settings.deposit_minimum
@@ -215,6 +218,7 @@ class CellSupervisor:
     def __init__(self, shared: Shared, only: str | None = None) -> None:
         self._shared = shared
         self._only = only
+        self._home = WorkerConnection(shared.base.cells.connect_home)
         self._running: dict[int, _Running] = {}
         self._ending: set[asyncio.Task[None]] = set()
 
@@ -231,11 +235,12 @@ class CellSupervisor:
             self._end(cell_id)
         while self._ending:
             await asyncio.wait(list(self._ending))
+        await self._home.close()
 
     async def look(self) -> None:
         """Start workers for new cells, end those of cells that are gone or moved. Raises psycopg.Error."""
         cells = self._shared.base.cells
-        await cells.refresh()
+        await cells.refresh_with(await self._home.get())
         wanted = {
             cell.cell_id: cell
             for cell in cells.list()

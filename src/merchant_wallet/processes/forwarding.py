@@ -221,7 +221,7 @@ class ForwardingBooks:
     def __init__(self, own: Books, folder: Path, seat: int) -> None:
         """`folder` is where the sockets of this process and its siblings are."""
         self.own = own
-        self.forwarded_count = 0
+        self._forwarded = 0
         self._folder = folder
         self._seat = seat
         self._path = folder / f"{seat}{SUFFIX}"
@@ -243,6 +243,10 @@ class ForwardingBooks:
         except OSError as error:
             log.warning("web processes can't forward commands to this one", reason=str(error))
         self._looking = loop.create_task(self._keep_looking())
+
+    def count_forwarded(self) -> int:
+        """How many commands went to siblings."""
+        return self._forwarded
 
     def leave(self) -> None:
         """Let siblings have the books of this process: it ends soon."""
@@ -269,7 +273,7 @@ class ForwardingBooks:
     def submit(self, merchant_id: int, submission: Submission) -> asyncio.Future[Outcome]:
         """As `Books.submit`, here or at the sibling that has the book."""
         owner = self._owners.get(merchant_id) or self._find_owner(merchant_id)
-        self.forwarded_count += owner is not self.own
+        self._forwarded += owner is not self.own
         return owner.submit(merchant_id, submission)
 
     def _find_owner(self, merchant_id: int) -> Books | Sibling:

@@ -21,7 +21,7 @@ from psycopg import AsyncConnection
 from merchant_wallet.audit.rollback.compared_cells import read_clock_ms
 from merchant_wallet.base.db import Queries, connect
 from merchant_wallet.base.version import read_version
-from merchant_wallet.base.workers import Connect, log_failure, repeat
+from merchant_wallet.base.workers import Connect, WorkerConnection, log_failure, repeat
 from merchant_wallet.postgres.grants import Side
 from merchant_wallet.postgres.migration_files import read_migrations
 from merchant_wallet.processes.compared_clock import ComparedClock
@@ -65,7 +65,7 @@ class Presence:
     """Writes down, again and again, that this program runs, and how far its clock is from the database's."""
 
     def __init__(self, connect: Connect, side: Side, clock: ComparedClock) -> None:
-        self._connect = connect
+        self._home = WorkerConnection(connect)
         self._clock = clock
         self._values: dict[str, Any] = {
             "instance_id": uuid.uuid4(),
@@ -80,13 +80,15 @@ class Presence:
         """Write until `stop` is set, then delete the row."""
         await repeat("presence", self._note, stop=stop, interval_s=INTERVAL_S)
         try:
-            async with asyncio.timeout(GOODBYE_S), await self._connect() as connection:
-                await connection.execute(QUERIES["delete"].text, self._values)
+            async with asyncio.timeout(GOODBYE_S):
+                await (await self._home.get()).execute(QUERIES["delete"].text, self._values)
         except Exception as error:
             log_failure(log, "this instance's row was not deleted; it counts as running for a minute", error)
+        await self._home.close()
 
     async def _note(self) -> None:
-        async with await self._connect() as connection:
+        connection = await self._home.get()
+        async with connection.transaction():
             await connection.execute(QUERIES["delete_old"].text, {"kept_ms": KEPT_MS})
             ahead_ms = await self._clock.compare(partial(read_clock_ms, connection))
             values = {**self._values, "clock_ahead_ms": ahead_ms}

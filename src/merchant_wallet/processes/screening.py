@@ -13,6 +13,7 @@ import structlog
 from psycopg import AsyncConnection
 
 from merchant_wallet.base.addresses import parse_address
+from merchant_wallet.base.bell import REST_S
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.config import require_screening_secret
 from merchant_wallet.base.settings import Settings
@@ -136,7 +137,7 @@ class DecisionFollower:
     async def run(self, stop: asyncio.Event, *, interval_s: float = FOLLOW_INTERVAL_S) -> None:
         """Follow until told to stop, then close the connections."""
         try:
-            await repeat("screening decisions", self.follow, stop=stop, interval_s=interval_s)
+            await repeat("screening decisions", self.follow, stop=stop, interval_s=interval_s, rest_s=REST_S)
         finally:
             await self.close()
 

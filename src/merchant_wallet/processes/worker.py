@@ -24,6 +24,7 @@ from merchant_wallet.audit.checkpointing.task import CheckpointTask
 from merchant_wallet.audit.failures import write_failures
 from merchant_wallet.audit.records import Author
 from merchant_wallet.base import db
+from merchant_wallet.base.bell import Bell, current_bell
 from merchant_wallet.base.cells import DEFAULT_CELL_ID, ReachApart, reach_none
 from merchant_wallet.base.chains import CHAINS
 from merchant_wallet.base.clock import now_ms
@@ -149,6 +150,7 @@ async def work(
 ) -> None:
     """Work until `stop` is set. Work under way is finished. With `only` it works for one apart cell alone."""
     connect = base.cells.connect_home
+    current_bell.set(bell := Bell())
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(watching(base.cells))
         opened = open_tracing(base.settings, connect, stack, "worker")
@@ -175,7 +177,7 @@ async def work(
             sender=sender,
             screen_deposit=make_deposit_screen(screener),
         )
-        workers: list[Worker] = [payouts.keep_fit, end_reading]
+        workers: list[Worker] = [payouts.keep_fit, end_reading, partial(bell.listen, connect)]
         if checkpoint_task is not None:
             checkpoints = Maintenance(connect, {"checkpoints": checkpoint_task.run_once})
             shared = replace(shared, ask_comparison=checkpoints.wake.set)

@@ -13,6 +13,7 @@ from typing import Final
 import structlog
 from structlog.contextvars import bind_contextvars
 
+from merchant_wallet.base.bell import REST_S
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.counted import count_of
 from merchant_wallet.base.workers import Connect, WorkerConnection, repeat
@@ -43,7 +44,7 @@ class Expiry:
     async def run(self, stop: asyncio.Event, *, interval_s: float = POLL_INTERVAL_S) -> None:
         """Look for overdue orders until told to stop, then close the connection."""
         try:
-            await repeat("expiry", self.expire_overdue, stop=stop, interval_s=interval_s)
+            await repeat("expiry", self.expire_overdue, stop=stop, interval_s=interval_s, rest_s=REST_S)
         finally:
             await self.close()
 

@@ -21,6 +21,7 @@ from typing import Final, NamedTuple
 import structlog
 from structlog.contextvars import bind_contextvars
 
+from merchant_wallet.base.bell import REST_S
 from merchant_wallet.base.cells import DEFAULT_CELL_ID
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.db import is_database_away
@@ -140,7 +141,9 @@ class Payer:
     async def run(self, stop: asyncio.Event, *, interval_s: float = POLL_INTERVAL_S) -> None:
         """Pay until told to stop. Then finish the running attempts and close the connections."""
         try:
-            await repeat("payer", self.start_due, stop=stop, interval_s=interval_s, wake=self.wake)
+            await repeat(
+                "payer", self.start_due, stop=stop, interval_s=interval_s, wake=self.wake, rest_s=REST_S
+            )
         finally:
             await self.close()
 

@@ -21,6 +21,7 @@ from psycopg.types.json import Jsonb
 
 from merchant_wallet.audit import records as audit
 from merchant_wallet.audit.records import Author
+from merchant_wallet.base.bell import ring
 from merchant_wallet.base.db import Queries
 
 Connection = AsyncConnection[Any]
@@ -134,6 +135,7 @@ async def ask(
             return Asked((await _fetch(conn, "find_open", values))[0], False)
         told = {**arguments, "actNo": made[0].act_no}
         await author.record(conn, f"{kind}.asked", _name_subject(made[0]), merchant_id, after=told)
+        await ring(conn)
     return Asked(made[0], True)
 
 

@@ -29,6 +29,7 @@ from merchant_wallet.approvals.acts.asked import QUERIES, AskedAct, Facts
 from merchant_wallet.approvals.acts.causes import LOST, NOBODY, NOT_ALLOWED
 from merchant_wallet.approvals.standing import may_still_ask
 from merchant_wallet.audit.records import Author
+from merchant_wallet.base.bell import LONG_REST_S
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.db import is_database_away
 from merchant_wallet.base.errors import TransientError
@@ -129,7 +130,9 @@ class ActWorker:
     async def run(self, stop: asyncio.Event, *, interval_s: float = POLL_INTERVAL_S) -> None:
         """Carry out until told to stop. Acts under way are then given back."""
         try:
-            await repeat("asked acts", self.begin_waiting, stop=stop, interval_s=interval_s)
+            await repeat(
+                "asked acts", self.begin_waiting, stop=stop, interval_s=interval_s, rest_s=LONG_REST_S
+            )
         finally:
             await self.close()
 
@@ -144,13 +147,14 @@ class ActWorker:
         """Wait until all acts that were begun have ended."""
         await asyncio.gather(*self._under_way)
 
-    async def begin_waiting(self) -> None:
-        """Begin the acts that wait, as far as there is room for them."""
+    async def begin_waiting(self) -> int:
+        """Begin the acts that wait, as far as there is room for them. Returns how many are under way."""
         await self._lapse()
         while len(self._under_way) < MAX_CONCURRENT and (act := await self._claim()):
             task = asyncio.create_task(self._carry_out(act))
             self._under_way.add(task)
             task.add_done_callback(self._under_way.discard)
+        return len(self._under_way)
 
     async def _lapse(self) -> None:
         values = {"now_ms": self._clock(), "nobody": NOBODY, "lost": LOST, "lasts_ms": asked.LASTS_MS}

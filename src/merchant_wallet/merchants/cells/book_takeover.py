@@ -10,6 +10,7 @@ from typing import Any, Final
 import structlog
 from psycopg import AsyncConnection
 
+from merchant_wallet.base.bell import REST_S
 from merchant_wallet.base.cells import Cells
 from merchant_wallet.base.workers import WorkerConnection, repeat
 from merchant_wallet.merchants.cells import book_moves
@@ -32,7 +33,9 @@ class BookTakeover:
     async def run(self, stop: asyncio.Event, *, interval_s: float = INTERVAL_S) -> None:
         """Look for stalled moves until `stop` is set, then close the connection."""
         try:
-            await repeat("take-over of moves of books", self.take_over, stop=stop, interval_s=interval_s)
+            await repeat(
+                "take-over of moves of books", self.take_over, stop=stop, interval_s=interval_s, rest_s=REST_S
+            )
         finally:
             await self.close()
 

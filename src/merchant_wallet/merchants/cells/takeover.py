@@ -12,6 +12,7 @@ import structlog
 from psycopg import AsyncConnection
 
 from merchant_wallet.base import db
+from merchant_wallet.base.bell import REST_S
 from merchant_wallet.base.workers import WorkerConnection, repeat
 from merchant_wallet.merchants.cells import fence, moves
 from merchant_wallet.merchants.cells.directory import Directory
@@ -35,7 +36,9 @@ class MoveTakeover:
     async def run(self, stop: asyncio.Event, *, interval_s: float = INTERVAL_S) -> None:
         """Look for stalled moves until `stop` is set, then close the connection."""
         try:
-            await repeat("take-over of moves", self.take_over, stop=stop, interval_s=interval_s)
+            await repeat(
+                "take-over of moves", self.take_over, stop=stop, interval_s=interval_s, rest_s=REST_S
+            )
         finally:
             await self.close()
 
