@@ -40,7 +40,7 @@ block blocks_left books cell_id certain channel claimed closed command commands 
 count day days difference_units digest documented dropped entries evidence factor failures fence first
 forwarded freezes_wallet_of group has_older host http_status items killed kind last latency_ms limit_s
 log_index merchants migration migrations missing month needed newest node nonce notification_no open outcome
-pause_s payout peer pid port problem purpose refused remark restorable said screening_no side since_ms
+pause_s payout peer pid port problem purpose refused remark restorable said screening_no seat side since_ms
 skew_s source state status step subject successor task tasks_wait_in timeline topic uid under_way
 unexplained_units user variables wallet wrong
 """
