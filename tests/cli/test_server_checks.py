@@ -165,9 +165,9 @@ def test_the_server_has_room_for_the_programs_that_run() -> None:
     ("limit", "word", "said"),
     [
         (Limit("role", "work", "worker", WORK_CONNECTIONS, 10), "ok", "need up to"),
-        (Limit("role", "work", "worker", 40, 10), "hint", "the role work has 10 of 40, and needs up to 55"),
-        (Limit("role", "work", "worker", 10, 10), "wrong", "`alter role work connection limit 55`"),
-        (Limit("database", "pay", None, 100, 10), "hint", "`alter database pay connection limit 135`"),
+        (Limit("role", "work", "worker", 40, 10), "hint", "the role work has 10 of 40, and needs up to 57"),
+        (Limit("role", "work", "worker", 10, 10), "wrong", "`alter role work connection limit 57`"),
+        (Limit("database", "pay", None, 100, 10), "hint", "`alter database pay connection limit 137`"),
     ],
 )
 def test_a_role_or_a_database_may_have_fewer_sessions_than_the_server(
