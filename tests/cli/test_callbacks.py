@@ -76,7 +76,8 @@ def test_a_callback_is_shown_with_every_attempt(wallet: Wallet) -> None:
         }
     ]
     printed = wallet.run("callbacks", "show", event).stdout
-    assert "HTTP status 404" in printed
+    assert "\n\nattemptNo   1\nat          2025-11-21 08:00:00.000Z\n" in printed
+    assert "\nlatency     12 ms\nerror       HTTP status 404\nanswer      gone " in printed
     assert "\x1b" not in printed
 
 

@@ -15,7 +15,7 @@ from tests.cli.conftest import Wallet
 
 from merchant_wallet import cli
 from merchant_wallet.cli.program import app, load_all_commands
-from merchant_wallet.cli.terminal import Table, lay_out, show_duration, show_value
+from merchant_wallet.cli.terminal import Table, lay_out, name_titles, print_records, show_duration, show_value
 
 WIDTHS = (60, 80, 100, 200)
 NO_TABLES = {"archive list"}
@@ -72,7 +72,9 @@ def check(table: Table, rows: list[dict[str, Any]], width: int | None) -> None:
         for name in set(table.columns) - set(left_out):
             for piece in [row[name]] if isinstance(row[name], int) else str(row[name] or "none").split():
                 assert show_value(name, piece) in text, (name, piece, width)
-    is_table = all(name in lines[0].split() for name in set(table.columns) - set(left_out))
+    titles = name_titles(table.columns)
+    assert len(set(titles.values())) == len(titles), "two columns have one title"
+    is_table = all(titles[name] in lines[0].split() for name in set(table.columns) - set(left_out))
     if width is not None and is_table and len(table.columns) > 1:
         assert max(map(len, lines)) <= width
     if width is None:
@@ -155,7 +157,7 @@ def test_a_list_knows_the_width_of_its_terminal(
     (key,) = {one["appKey"] for one in wallet.ask("merchant", "list")["merchants"]}
     assert key in screen.getvalue()
     assert ("currencyMode" in screen.getvalue()) == (width == 200)
-    assert ("Left out, the terminal is too narrow: currencyMode, createdMs." in notes.getvalue()) == (
+    assert ("Left out, the terminal is too narrow: currencyMode, created." in notes.getvalue()) == (
         width == 80
     )
     assert str(merchant_id) in screen.getvalue()
@@ -170,6 +172,25 @@ def test_when_a_month_was_closed_is_a_moment_and_how_long_a_book_was_closed_a_du
         "closedMs": "950 ms",
     }
     assert show_duration({"done": "undone"}, "closedMs") == {"done": "undone"}
+
+
+def test_titles_have_no_unit_since_the_values_have_theirs() -> None:
+    table = Table("createdMs", "latencyMillis", "hot", "hotMs")
+    row = {"createdMs": MOMENT_MS, "latencyMillis": 12, "hot": "5", "hotMs": MOMENT_MS}
+    lines, _ = lay_out(table, [row], None)
+    assert lines[0].split() == ["created", "latency", "hot", "hotAt"]
+    assert lines[2] == "2025-11-29 10:40:00.123Z  12 ms    5    2025-11-29 10:40:00.123Z"
+    narrow, _ = lay_out(table, [row], 20)
+    assert [line.split()[0] for line in narrow] == ["created", "latency", "hot", "hotAt"]
+
+
+@pytest.mark.parametrize("answer", ["ok", f"<html>{SENTENCE * 9}"])
+def test_attempts_have_one_form_whatever_their_answers_hold(answer: str) -> None:
+    row = {"attemptNo": 1, "error": None, "answer": answer}
+    with redirect_stdout(io.StringIO()) as shown:
+        print_records(Table(*row), [row, row])
+    record = ["attemptNo  1", f"answer     {answer}"]
+    assert shown.getvalue().splitlines() == [*record, "", *record]
 
 
 def test_a_command_is_never_wrapped() -> None:

@@ -163,7 +163,9 @@ def show(
     document = run(data, act)
     terminal.print_answer(document, as_json)
     if not as_json:
-        terminal.print_table(ATTEMPT_COLUMNS, document["history"])
+        typer.echo()
+        # Answers and errors have any length: a table would now and then become records.
+        terminal.print_records(ATTEMPT_COLUMNS, document["history"])
 
 
 @app.command()

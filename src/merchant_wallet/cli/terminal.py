@@ -1,9 +1,10 @@
 """What a command prints: answers for people and for programs, notes, progress.
 
 Rules:
-- Both kinds of answer use the same names. A document has money as decimal strings, ids as numbers, times as
+- Both kinds of answer use the same names, but for units. A document has money as decimal strings, ids as numbers, times as
   milliseconds under names that end in `Ms`, and percentages under names that end in `Percent`. People see
-  times as UTC, ages as seconds, short times as milliseconds, and percentages with their sign.
+  times as UTC, ages as seconds, short times as milliseconds, and percentages with their sign. What is shown
+  with its unit has none in its title: `createdMs` is printed as `created`.
 - Text from outside is never read as markup, and never reaches the terminal as a control character.
 """
 
@@ -11,7 +12,7 @@ import json
 import shutil
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any, Final
 
@@ -25,8 +26,10 @@ Document = Mapping[str, Any]
 GAP: Final = "  "
 LEAST_SENTENCE: Final = 20
 """A column of sentences is at least as wide, in cells: narrower ones are hard to read."""
-SHORT_TIMES: Final = ("LagMs", "TookMs")
+SHORT_TIMES: Final = ("LagMs", "TookMs", "Millis")
 """Names of times that are no moments."""
+TIME_UNITS: Final = ("Ms", "Millis")
+"""Units at the end of names. People see the value with its unit, so its title leaves it out."""
 SHARES: Final = ("transferFeeRate", "withdrawFeeRate")
 """Shares of one, which programs have always had. People see the percentages beside them."""
 COMMAND: Final = "command"
@@ -104,9 +107,9 @@ def print_table(table: Table, rows: Sequence[Document]) -> None:
     for line in lines:
         typer.echo(line)
     if left_out:
-        note(
-            f"Left out, the terminal is too narrow: {', '.join(left_out)}. A wider one and --json have them."
-        )
+        titles = name_titles(table.columns)
+        named = ", ".join(titles[name] for name in left_out)
+        note(f"Left out, the terminal is too narrow: {named}. A wider one and --json have them.")
 
 
 def lay_out(table: Table, rows: Sequence[Document], width: int | None) -> tuple[Sequence[str], Sequence[str]]:
@@ -118,20 +121,50 @@ def lay_out(table: Table, rows: Sequence[Document], width: int | None) -> tuple[
     if not rows:
         return ["none"], ()
     texts = {name: [show_value(name, row[name]) for row in rows] for name in table.columns}
-    least = {name: _measure_least(name, texts[name], rows) for name in table.columns}
+    titles = name_titles(table.columns)
+    least = {
+        name: max(_count_cells(titles[name]), _measure_least(name, texts[name], rows))
+        for name in table.columns
+    }
     for count in range(len(table.spare) + 1):
         left_out = table.spare[:count]
-        shown = [name for name in table.columns if name not in left_out]
+        shown = {name: titles[name] for name in table.columns if name not in left_out}
         room = None if width is None else width - len(GAP) * (len(shown) - 1)
         if room is None or sum(least[name] for name in shown) <= room:
             return _format_columns(shown, texts, least, room), left_out
-    records = [_format_fields({name: texts[name][at] for name in texts}) for at in range(len(rows))]
-    return [line for record in records for line in (*record, "")][:-1], ()
+    return _format_records([{name: texts[name][at] for name in texts} for at in range(len(rows))]), ()
+
+
+def print_records(table: Table, rows: Sequence[Document]) -> None:
+    """Print rows whose texts have any length: each as its fields, one line each, without those that are none.
+
+    The form is the same whatever the rows hold and however wide the terminal is.
+    """
+    texts = [
+        {name: show_value(name, row[name]) for name in table.columns if row[name] is not None} for row in rows
+    ]
+    for line in _format_records(texts) if rows else ["none"]:
+        typer.echo(line)
+
+
+def _format_records(records: Sequence[Mapping[str, str]]) -> list[str]:
+    """Each record as its fields, with an empty line between two."""
+    return [line for record in records for line in (*_format_fields(record), "")][:-1]
+
+
+def name_titles(names: Iterable[str]) -> dict[str, str]:
+    """The title of each name: without the unit of a time. The moment of what has a column itself is "…At"."""
+    kept = tuple(names)
+    titles = {}
+    for name in kept:
+        short = next((name.removesuffix(unit) for unit in TIME_UNITS if name.endswith(unit)), name)
+        titles[name] = f"{short}At" if short != name and short in kept else short
+    return titles
 
 
 def _measure_least(name: str, texts: Sequence[str], rows: Sequence[Document]) -> int:
-    """The least width of a column: nothing but a sentence is wrapped."""
-    pieces = [name]
+    """The least width of a column's values: nothing but a sentence is wrapped."""
+    pieces: list[str] = []
     for text, row in zip(texts, rows, strict=True):
         # A command is copied.
         is_wrapped = " " in text and isinstance(row[name], str | list) and name != COMMAND
@@ -141,15 +174,18 @@ def _measure_least(name: str, texts: Sequence[str], rows: Sequence[Document]) ->
 
 
 def _format_columns(
-    names: Sequence[str], texts: Mapping[str, Sequence[str]], least: Mapping[str, int], room: int | None
+    titles: Mapping[str, str], texts: Mapping[str, Sequence[str]], least: Mapping[str, int], room: int | None
 ) -> list[str]:
-    widths = {name: max(_count_cells(text) for text in (name, *texts[name])) for name in names}
+    """The lines of a table of the columns that have titles here."""
+    widths = {
+        name: max(_count_cells(text) for text in (title, *texts[name])) for name, title in titles.items()
+    }
     while room is not None and sum(widths.values()) > room:
         # The widest column that can still give way.
-        widths[max(names, key=lambda name: (widths[name] > least[name], widths[name]))] -= 1
-    lines = [_join(names, widths), _join(["─" * width for width in widths.values()], widths)]
-    for at in range(len(texts[names[0]])):
-        cells = [_wrap(texts[name][at], widths[name]) for name in names]
+        widths[max(titles, key=lambda name: (widths[name] > least[name], widths[name]))] -= 1
+    lines = [_join([*titles.values()], widths), _join(["─" * width for width in widths.values()], widths)]
+    for at in range(len(texts[next(iter(titles))])):
+        cells = [_wrap(texts[name][at], widths[name]) for name in titles]
         lines += [_join(line, widths) for line in zip_longest(*cells, fillvalue="")]
     return lines
 
@@ -182,9 +218,10 @@ def _count_cells(text: str) -> int:
 
 
 def _format_fields(shown: Mapping[str, str]) -> list[str]:
-    """Names and values, one line each."""
-    width = max(map(len, shown), default=0)
-    return [f"{name:<{width}}  {text}" for name, text in shown.items()]
+    """Titles and values, one line each."""
+    titles = name_titles(shown)
+    width = max(map(len, titles.values()), default=0)
+    return [f"{titles[name]:<{width}}  {text}" for name, text in shown.items()]
 
 
 def show_value(name: str, value: object) -> str:
