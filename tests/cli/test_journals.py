@@ -50,6 +50,39 @@ def test_a_statement_of_one_account_adds_up(shop: Wallet) -> None:
     assert [row["balance"] for row in rows] == ["100", "70", "77"]
 
 
+def test_an_entry_is_shown_by_its_id_or_its_reference_with_the_balances_after_it(shop: Wallet) -> None:
+    refund = ("book", "credit", "Shop", "USDT", "5", "--reason", "ticket 12", "--ref", "bank 4711")
+    entry_id = shop.ask(*refund)["entryId"]
+    shown = shop.ask("book", "entry", entry_id)
+    assert (shown["merchantId"], shown["kind"], shown["reference"]) == (1001, "adjust", "bank 4711")
+    assert shown["facts"]["reason"] == "ticket 12"
+    assert shown["postings"] == [
+        {
+            "source": "adjustment:USDT",
+            "sourceBalance": "-82",
+            "target": "merchant:USDT",
+            "targetBalance": "82",
+            "amount": "5",
+            "currency": "USDT",
+        }
+    ]
+    assert shop.ask("book", "entry", entry_id - 1)["hash"] == shown["previousHash"]
+    assert shop.ask("book", "entry", "bank 4711") == shown
+    printed = shop.run("book", "entry", entry_id).stdout
+    assert "reason        ticket 12\n" in printed
+    assert "adjustment:USDT  -82            merchant:USDT  82             5       USDT" in printed
+    (found,) = [one for one in shop.ask("find", "bank 4711")["found"] if one["kind"] == "entry"]
+    assert found["command"] == f"merchant-wallet book entry {entry_id}"
+    order = shop.ask("book", "entry", shop.order(1001, "40"))
+    assert (order["facts"]["arrival"], order["facts"]["fee"], order["orderId"]) == (
+        "39",
+        "1",
+        order["entryId"],
+    )
+    assert order["facts"]["deadlineMs"] > order["atMs"]
+    assert "There is no entry 8589999999" in shop.refuse("book", "entry", "8589999999")
+
+
 def test_a_statement_of_the_whole_book_has_both_sides(shop: Wallet) -> None:
     lines = shop.run("book", "statement", "Shop", "--format", "jsonl").stdout.splitlines()
     rows = [json.loads(line) for line in lines]

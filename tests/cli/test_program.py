@@ -80,6 +80,7 @@ COMMANDS = (
     "book accept-rollback",
     "book credit",
     "book debit",
+    "book entry",
     "book show",
     "book statement",
     "book verify",

@@ -1,4 +1,4 @@
-"""`book statement` and `book verify`: the commands that read a journal from end to end."""
+"""`book entry`, `book statement` and `book verify`: the commands that read a journal."""
 
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NamedTuple
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
     from merchant_wallet.book.verification.verify import BookReport, Progress
+    from merchant_wallet.reporting.entries import EntryShown
     from merchant_wallet.reporting.statements import StatementRow
 
 app = typer.Typer()
@@ -31,6 +32,121 @@ BOOK_COLUMNS: Final = terminal.Table(
     "headHash",
     spare=("checkpoints", "openOrders"),
 )
+
+UNIT_FACTS: Final = ("arrival", "fee", "secondLimit")
+"""Facts of an entry that are amounts in units."""
+DEADLINE: Final = "deadline"
+"""The fact of an entry that is a moment."""
+POSTING_COLUMNS: Final = terminal.Table(
+    "source", "sourceBalance", "target", "targetBalance", "amount", "currency"
+)
+
+
+@app.command()
+def entry(
+    entry_id: Annotated[
+        str,
+        typer.Argument(
+            metavar="ENTRY", help="Its entryId, or the order number or reference that only one entry has."
+        ),
+    ],
+    data: DataOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show one entry of a journal: what it moved, each account's balance after it, its facts and hashes.
+
+    An entry is never changed. An archived one is read from its file.
+
+    \b
+    Examples:
+      merchant-wallet book entry 8589934594
+      merchant-wallet book entry "bank 4711"
+    """
+
+    async def act(session: Session) -> dict[str, Any]:
+        from merchant_wallet.book.archive.files import ArchiveFolder, ArchiveUnreadable
+        from merchant_wallet.reporting.entries import show_entry
+
+        merchant_id, number = await _locate_entry(session, entry_id)
+        archive = ArchiveFolder(session.settings.archive_folder)
+        async with session.cell(merchant_id) as cell:
+            try:
+                shown = await show_entry(cell, merchant_id, number, archive)
+            except ArchiveUnreadable as error:
+                raise Failure(f"The entry is archived, and its file can't be read: {error}") from None
+        if shown is None:
+            raise Failure(f"Merchant {merchant_id} has no entry {number}.")
+        return describe_entry(shown)
+
+    document = run(data, act)
+    if as_json:
+        terminal.print_document(document)
+        return
+    facts = {name: value for name, value in document["facts"].items() if name not in document}
+    fields = {name: value for name, value in document.items() if name not in ("facts", "postings")}
+    terminal.print_answer({**fields, **facts}, as_json)
+    typer.echo()
+    terminal.print_table(POSTING_COLUMNS, document["postings"])
+
+
+async def _locate_entry(session: Session, text: str) -> tuple[int, int]:
+    """Merchant and id of an entry. The id is looked at first. Raises Failure."""
+    from merchant_wallet.cli.search import resolve
+    from merchant_wallet.reporting import books, entries
+
+    number = parse_digits(text)
+    owner_id = None if number is None else await books.find_book(session.conn, number)
+    if number is not None and owner_id is not None:
+        async with session.cell(owner_id) as cell:
+            if await entries.find_kind(cell, owner_id, number):
+                return owner_id, number
+    hit = await resolve(session, text, "entry")
+    return hit.merchant_id, int(hit.key)
+
+
+def describe_entry(shown: "EntryShown") -> dict[str, Any]:
+    """An entry for output. `reference` is the merchant's order number, or the name that an operator gave."""
+    from merchant_wallet.base.money import format_rate, format_units
+    from merchant_wallet.book.chart import name_account
+
+    one = shown.entry
+    return {
+        "merchantId": shown.merchant_id,
+        "entryId": one.entry_id,
+        "kind": one.kind,
+        "atMs": one.at_ms,
+        "reference": one.mc_order_id,
+        "orderId": shown.order_id,
+        "rate": format_rate(one.rate_e8) if one.rate_e8 else None,
+        "archived": shown.is_archived,
+        "hash": one.hash.hex(),
+        "previousHash": shown.previous_hash.hex(),
+        "facts": _describe_facts(shown.facts),
+        "postings": [
+            {
+                "source": name_account(posting.source_id, posting.currency),
+                "sourceBalance": format_units(posting.source_balance),
+                "target": name_account(posting.target_id, posting.currency),
+                "targetBalance": format_units(posting.target_balance),
+                "amount": format_units(posting.amount_units),
+                "currency": posting.currency,
+            }
+            for posting in one.postings
+        ],
+    }
+
+
+def _describe_facts(facts: dict[str, Any]) -> dict[str, Any]:
+    """Facts for output: a journal has units and milliseconds under names that do not say so."""
+    from merchant_wallet.base.money import format_units
+
+    said = {
+        name: format_units(value) if name in UNIT_FACTS and isinstance(value, int) else value
+        for name, value in facts.items()
+    }
+    if DEADLINE in said:
+        said[f"{DEADLINE}Ms"] = said.pop(DEADLINE)
+    return said
 
 
 @app.command()

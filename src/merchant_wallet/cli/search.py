@@ -25,7 +25,7 @@ COMMANDS: Final = {
     "merchant": "merchant show {merchant}",
     "sub-user": "sub-users show {merchant} {label}",
     "order": "withdrawals show {key}",
-    "entry": "book statement {merchant}",
+    "entry": "book entry {key}",
     "deposit": "deposits show {hash}",
     "callback": "callbacks show {key}",
     "sweep": "sweep list",

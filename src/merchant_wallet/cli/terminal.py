@@ -1,10 +1,10 @@
 """What a command prints: answers for people and for programs, notes, progress.
 
 Rules:
-- Both kinds of answer use the same names, but for units. A document has money as decimal strings, ids as numbers, times as
-  milliseconds under names that end in `Ms`, and percentages under names that end in `Percent`. People see
-  times as UTC, ages as seconds, short times as milliseconds, and percentages with their sign. What is shown
-  with its unit has none in its title: `createdMs` is printed as `created`.
+- Both kinds of answer use the same names, but for units. A document has money as decimal strings, ids as
+  numbers, times as milliseconds under names that end in `Ms`, and percentages under names that end in
+  `Percent`. People see times as UTC, ages as seconds, short times as milliseconds, and percentages with their
+  sign. Times have no unit in their titles: `createdMs` is printed as `created`.
 - Text from outside is never read as markup, and never reaches the terminal as a control character.
 """
 

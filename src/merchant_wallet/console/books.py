@@ -6,7 +6,7 @@ the names of the platform's staff.
 """
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 import structlog
@@ -37,8 +37,8 @@ ONE: Final = f"{BOOKS}/{{merchant_id:int}}"
 PAGE_ROWS: Final = 50
 FOUND_ROWS: Final = 20
 FILTERS: Final = ("kind", "from", "to", "id")
-ACTORS: Final = ("actor", "proposedBy")
-"""Facts of an entry that name the platform's staff."""
+ACTORS: Final = ("actor", "proposedBy", "facts")
+"""Facts of an entry that name the platform's staff, and those that could not be read."""
 
 MEANINGS: Final = {
     "merchant": N_("what the merchant may spend"),
@@ -155,7 +155,7 @@ async def show_entry(request: ConsoleRequest, conn: Connection) -> Response:
         raise HTTPException(503) from None
     if shown is None:
         raise HTTPException(404)
-    facts = _read_facts(shown.entry.facts, is_staff=request.merchant_id is None)
+    hidden = () if request.merchant_id is None else ACTORS
     return request.page(
         "console/book_entry.html",
         active="books",
@@ -163,11 +163,11 @@ async def show_entry(request: ConsoleRequest, conn: Connection) -> Response:
         entry=shown.entry,
         kind=KINDS.get(shown.entry.kind, shown.entry.kind),
         postings=list_posting_lines(shown.entry),
-        facts=facts,
+        facts={name: value for name, value in shown.facts.items() if name not in hidden},
         hash=shown.entry.hash.hex(),
         previous=shown.previous_hash.hex(),
         is_archived=shown.is_archived,
-        order_id=_find_order(shown.entry.entry_id, shown.entry.kind, facts),
+        order_id=shown.order_id,
     )
 
 
@@ -279,26 +279,6 @@ async def _find_user(
     if account.account_id in FIXED_BY_ID:
         return None
     return await sub_users.show_sub_user(cell, merchant_id, account.account_id)
-
-
-def _read_facts(text: str, *, is_staff: bool) -> dict[str, Any]:
-    """An entry's facts by name. Without names of staff unless the user is staff."""
-    if not text:
-        return {}
-    try:
-        facts = msgspec.json.decode(text, type=dict[str, Any])
-    except msgspec.DecodeError:
-        # Facts that can't be parsed are a violation for verification. Here they are shown as they are.
-        return {"facts": text} if is_staff else {}
-    return {name: value for name, value in facts.items() if is_staff or name not in ACTORS}
-
-
-def _find_order(entry_id: int, kind: str, facts: dict[str, Any]) -> int | None:
-    """The withdrawal order that an entry belongs to."""
-    if kind == "withdraw":
-        return entry_id
-    found = facts.get("orderId")
-    return found if isinstance(found, int) else None
 
 
 ROUTES: Final = (

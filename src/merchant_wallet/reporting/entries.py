@@ -74,6 +74,24 @@ class EntryShown(msgspec.Struct, frozen=True):
     previous_hash: bytes
     is_archived: bool = False
 
+    @property
+    def facts(self) -> dict[str, Any]:
+        """The entry's facts by name. Those of a registration, and what can't be read, are one text."""
+        if not self.entry.facts:
+            return {}
+        try:
+            return msgspec.json.decode(self.entry.facts, type=dict[str, Any])
+        except msgspec.DecodeError:
+            return {"facts": self.entry.facts}
+
+    @property
+    def order_id(self) -> int | None:
+        """The withdrawal order that the entry belongs to."""
+        if self.entry.kind == "withdraw":
+            return self.entry.entry_id
+        found = self.facts.get("orderId")
+        return found if isinstance(found, int) else None
+
 
 async def list_entries(
     conn: Connection,
