@@ -10,6 +10,9 @@ from merchant_wallet.base.config import load_settings
 from merchant_wallet.base.db import connect, connect_sync
 from merchant_wallet.base.workers import WorkerConnection
 from merchant_wallet.book.writer import Writer
+from merchant_wallet.cli.deposit_fields import show_currencies
+from merchant_wallet.cli.deposits import LIST_COLUMNS
+from merchant_wallet.cli.terminal import lay_out
 from merchant_wallet.deposits.crediting import CreditingWorker
 from merchant_wallet.processes.base import make_base
 from merchant_wallet.processes.worker import make_watchers
@@ -70,7 +73,9 @@ def test_what_arrives_at_a_merchants_own_address_is_its_balance(wallet: Wallet, 
     assert (shown["address"], shown["extUserId"], shown["chainType"]) == (address, None, made["chainType"])
     assert wallet.balance("Shop", "merchant:USDT") == "26.5"
     wallet.run("book", "verify")
-    assert wallet.run("deposits", "show", made["txHash"]).stdout.count("credited") == 3
+    printed = wallet.run("deposits", "show", made["txHash"]).stdout
+    assert "amount         25.5 USDT\n" in printed
+    assert "credited       25.5 USDT\n" in printed
 
 
 def test_what_arrives_at_a_wallet_is_shown_before_it_is_final(wallet: Wallet) -> None:
@@ -103,6 +108,14 @@ def test_dust_waits_and_is_listed(wallet: Wallet) -> None:
     wallet.run("deposits", "simulate", address, "0.000001")
     work(wallet)
     assert wallet.balance("Shop", "merchant:USDT") == "11"
+
+
+def test_a_deposit_that_was_exchanged_is_shown_in_both_currencies_with_its_rate() -> None:
+    credited = {"credited": "177.5", "creditedCurrency": "KFB", "rate": "7.1"}
+    shown = show_currencies({"amount": "25", "currency": "USDT", **credited})
+    assert shown == {"amount": "25 USDT", "credited": "177.5 KFB", "rate": "7.1"}
+    lines, _ = lay_out(LIST_COLUMNS, [dict.fromkeys(LIST_COLUMNS.columns) | shown], None)
+    assert lines[0].split()[4:] == ["amount", "status", "cause", "confirmations", "credited", "rate", "seen"]
 
 
 def test_a_list_says_when_it_is_cut_short(wallet: Wallet) -> None:

@@ -11,6 +11,7 @@ from itertools import product
 from pathlib import Path
 
 import merchant_wallet
+from merchant_wallet.deposits.crediting import WAITS
 from merchant_wallet.screening.verdicts import RULES, Reason, Source, Verdict, describe
 from merchant_wallet.web.causes import CAUSES, find_row, say_cause
 from merchant_wallet.web.languages import Language, translate
@@ -125,6 +126,7 @@ def test_each_recorded_cause_has_a_row() -> None:
     causes = list_causes()
     assert len(causes) > 60
     lacking = [f"{place}: {text}" for text, place in causes.items() if find_row(text) is None]
+    lacking += [text for text in WAITS.values() if find_row(text) is None]
     assert not lacking, "\n".join(lacking)
 
 

@@ -1,5 +1,6 @@
 """The fields of deposits, and of the chains that they are read from, in the output of commands."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -36,6 +37,15 @@ def describe(shown: "DepositLine") -> dict[str, Any]:
         "seenMs": shown.seen_ms,
         "finalMs": shown.final_ms,
     }
+
+
+def show_currencies(described: Mapping[str, Any]) -> dict[str, Any]:
+    """A deposit for people: a sub-user in KFB is credited another currency than what arrived."""
+    shown = {name: described[name] for name in described if name not in ("currency", "creditedCurrency")}
+    shown["amount"] = f"{described['amount']} {described['currency']}"
+    if described["credited"] is not None:
+        shown["credited"] = f"{described['credited']} {described['creditedCurrency']}"
+    return shown
 
 
 async def describe_reading(session: "Session") -> list[dict[str, Any]]:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from merchant_wallet.cli import terminal
-from merchant_wallet.cli.deposit_fields import describe, describe_reading
+from merchant_wallet.cli.deposit_fields import describe, describe_reading, show_currencies
 from merchant_wallet.cli.failures import CANNOT_RUN, Failure
 from merchant_wallet.cli.options import (
     OR_CHAINS,
@@ -39,10 +39,12 @@ LIST_COLUMNS = terminal.Table(
     "txHash",
     "amount",
     "status",
+    "cause",
     "confirmations",
     "credited",
+    "rate",
     "seenMs",
-    spare=("confirmations", "credited", "merchantId"),
+    spare=("confirmations", "rate", "credited", "merchantId"),
 )
 CHAIN_COLUMNS = terminal.Table("chainType", "finalBlock", "headBlock", "movedMs", "alert")
 SENDER = bytes.fromhex("00000000000000000000000000000000005a4d0e")
@@ -114,7 +116,14 @@ def list_some(
 
     document = run(data, act)
     hidden = "Only deposits that are not credited are listed. --merchant MERCHANT shows all."
-    terminal.print_list(document, "deposits", LIST_COLUMNS, as_json, hidden="" if is_filtered else hidden)
+    terminal.print_list(
+        document,
+        "deposits",
+        LIST_COLUMNS,
+        as_json,
+        show=show_currencies,
+        hidden="" if is_filtered else hidden,
+    )
     if document["more"]:
         terminal.note_more("a larger --limit shows them.")
 
@@ -189,8 +198,10 @@ def show(tx_hash: TransactionArgument, data: DataOption = None, as_json: JsonOpt
     if as_json:
         terminal.print_document(document)
         return
-    for deposit in document["deposits"]:
-        terminal.print_answer(deposit, as_json)
+    for at, deposit in enumerate(document["deposits"]):
+        if at:
+            typer.echo()
+        terminal.print_answer(show_currencies(deposit), as_json)
 
 
 @app.command()

@@ -12,7 +12,7 @@ Rules:
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final, NamedTuple, Protocol
 
 import structlog
@@ -24,7 +24,17 @@ from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.codes import Refusal
 from merchant_wallet.base.workers import Connect, WorkerConnection, repeat
 from merchant_wallet.book.commands import CreditDeposit, Submission
-from merchant_wallet.book.outcomes import Credited, Outcome, Stale
+from merchant_wallet.book.outcomes import (
+    ARRIVES_AS_ZERO,
+    BALANCE_LIMIT,
+    NO_RATE,
+    RATE_ALLOWS_ARBITRAGE,
+    RATE_PAUSED,
+    RATE_TOO_OLD,
+    Credited,
+    Outcome,
+    Stale,
+)
 from merchant_wallet.deposits import chain_store, deposit_store
 from merchant_wallet.deposits.deposit_store import DueDeposit
 
@@ -32,6 +42,15 @@ POLL_INTERVAL_S: Final = 0.5
 PAGE: Final = 500
 RETRY_DELAY_MS: Final = 15_000
 MAX_SCREENED_AT_ONCE: Final = 16
+WAITS: Final[Mapping[str, str]] = {
+    NO_RATE.msg: "no rate USDT:KFB is set",
+    RATE_PAUSED.msg: "exchange USDT:KFB is paused",
+    RATE_TOO_OLD.msg: "the rate USDT:KFB is older than it may be",
+    RATE_ALLOWS_ARBITRAGE.msg: "the rates USDT:KFB and KFB:USDT contradict each other",
+    ARRIVES_AS_ZERO.msg: "nothing would arrive at the present rate USDT:KFB",
+    BALANCE_LIMIT.msg: "a balance would pass the largest that a book can hold",
+}
+"""What a deposit waits for, by the book's refusal."""
 
 log = structlog.get_logger(__name__)
 
@@ -182,11 +201,18 @@ class CreditingWorker:
             self.wake.set()
             return False
         log.info("deposit waits", answer=repr(outcome))
-        await self._postpone(due, outcome.msg if isinstance(outcome, Refusal) else repr(outcome))
+        await self._postpone(due, _explain(outcome))
         return False
 
     async def _postpone(self, due: DueDeposit, cause: str) -> None:
         await deposit_store.postpone(await self._cell.get(), due, cause, self._clock() + RETRY_DELAY_MS)
+
+
+def _explain(outcome: Outcome) -> str:
+    """Why a deposit waits. The book's refusals name fields of requests, and a deposit has none."""
+    if not isinstance(outcome, Refusal):
+        return repr(outcome)
+    return WAITS.get(outcome.msg, outcome.msg)
 
 
 def _make_log_fields(due: DueDeposit) -> dict[str, object]:

@@ -153,6 +153,12 @@ CAUSES: Final = (
     N_("custody holds {held} USDT, and {owed} USDT are owed"),
     # Deposits.
     N_("its block {block} has left the chain"),
+    N_("no rate USDT:KFB is set"),
+    N_("exchange USDT:KFB is paused"),
+    N_("the rate USDT:KFB is older than it may be"),
+    N_("the rates USDT:KFB and KFB:USDT contradict each other"),
+    N_("nothing would arrive at the present rate USDT:KFB"),
+    N_("a balance would pass the largest that a book can hold"),
     # Screening.
     N_("this address can't be paid"),
     N_("screening {number}: {reason}"),
