@@ -133,7 +133,10 @@ def test_an_approval_that_does_not_count_yet_approves_nothing() -> None:
     ledger = given("merchant:USDT 1000")
     order_id = opened(ledger).order_id
     early = Approve(order_id, ANN, eligible_ms=LAST_MS)
-    expect(ledger, early, NOT_YET, now_ms=LAST_MS - 1)
+    refused = expect(ledger, early, NOT_YET, now_ms=LAST_MS - 1)
+    assert isinstance(refused, Refusal)
+    since, at = format_moment(LAST_MS), format_moment(LAST_MS - 1)
+    assert refused.figures == f"yours count from {since} on, it is {at}"
     counted = {"first_approved_by": ANN, "first_approved_ms": LAST_MS, "first_eligible_ms": LAST_MS}
     expect(ledger, early, counted, now_ms=LAST_MS)
     expect(ledger, Approve(order_id, BOB, eligible_ms=LAST_MS + 1), NOT_YET, now_ms=LAST_MS)
@@ -221,7 +224,9 @@ def test_the_second_yes_past_the_deadline_is_refused_and_the_order_expires() -> 
     ledger = given("merchant:USDT 1000")
     order_id = opened(ledger).order_id
     ledger.ask(Approve(order_id, ANN), LAST_MS)
-    expect(ledger, Approve(order_id, BOB), TOO_LATE, now_ms=LAST_MS + 1)
+    refused = expect(ledger, Approve(order_id, BOB), TOO_LATE, now_ms=LAST_MS + 1)
+    assert isinstance(refused, Refusal)
+    assert refused.figures == f"it was {format_moment(LAST_MS)}, it is {format_moment(LAST_MS + 1)}"
     posted = "expire: hold:USDT > merchant:USDT 500.01"
     expect(ledger, Expire(order_id), {"status": EXPIRED}, posted, "merchant:USDT 1000", LAST_MS + 1)
 

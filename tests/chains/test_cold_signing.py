@@ -59,7 +59,7 @@ def test_the_limits_of_payments_do_not_count_for_cold_money(tmp_path: Path) -> N
     journal = SigningJournal(tmp_path / "signed.jsonl", 100 * USDT, 150 * USDT)
     journal.admit(make(1, is_cold=True, units=5_000 * USDT))
     journal.admit(make(1, is_cold=False))
-    with pytest.raises(SigningRefused, match="at most 150 an hour"):
+    with pytest.raises(SigningRefused, match="at most 150 USDT an hour"):
         journal.admit(make(2, is_cold=False, nonce=2))
 
 

@@ -119,7 +119,7 @@ async def test_a_refused_request_leaves_no_trace_in_the_limits(signer: LocalSign
 async def test_limits_hold_over_both_chains_and_a_restart(
     signer: LocalSigner, tmp_path: Path, clock: Clock
 ) -> None:
-    with pytest.raises(SigningRefused, match="at most 1000 at once"):
+    with pytest.raises(SigningRefused, match="at most 1000 USDT at once"):
         await signer.sign(pay(1, 1_001))
     await signer.sign(pay(2, 1_000))
     await signer.sign(pay(3, 1_000, chain=TRC20))

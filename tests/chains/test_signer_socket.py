@@ -90,7 +90,7 @@ async def test_the_answers_are_those_of_the_signer_behind_it(path: Path, local: 
 
 
 async def test_a_refusal_is_reported_with_the_signers_message(path: Path) -> None:
-    with pytest.raises(SigningRefused, match="at most 1000 at once"):
+    with pytest.raises(SigningRefused, match="at most 1000 USDT at once"):
         await RemoteSigner(path).sign(pay(1, 1_001))
 
 

@@ -56,14 +56,14 @@ def journal(path: Path) -> SigningJournal:
 
 def test_a_payment_above_the_limit_is_refused(journal: SigningJournal) -> None:
     journal.admit(payment(1, 1_000))
-    with pytest.raises(SigningRefused, match="at most 1000 at once"):
+    with pytest.raises(SigningRefused, match="at most 1000 USDT at once, and this has 1001"):
         journal.admit(payment(2, 1_001))
 
 
 def test_an_hour_has_its_limit_and_passes(journal: SigningJournal) -> None:
     journal.admit(payment(1, 1_000))
     journal.admit(payment(2, 1_000, at_ms=NOW_MS + 1000))
-    with pytest.raises(SigningRefused, match="at most 2500 an hour, 2000 are signed"):
+    with pytest.raises(SigningRefused, match="at most 2500 USDT an hour, 2000 are signed, and this has 501"):
         journal.admit(payment(3, 501, at_ms=NOW_MS + 2000))
     journal.admit(payment(4, 500, at_ms=NOW_MS + 2000))
     with pytest.raises(SigningRefused, match="an hour"):

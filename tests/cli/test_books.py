@@ -35,7 +35,11 @@ def test_the_journal_keeps_who_made_an_entry_and_why(wallet: Wallet) -> None:
 @pytest.mark.parametrize(
     ("arguments", "status", "said"),
     [
-        (("debit", "Shop", "USDT", "1", "--reason", "x"), 1, "Refused (42200)"),
+        (
+            ("debit", "Shop", "USDT", "1", "--reason", "x"),
+            1,
+            "amount: more than the available balance; 1 USDT are asked for, 0 USDT are there.",
+        ),
         (("credit", "Shop", "USDT", "1", "--reason", "  "), 1, "needs a reason"),
         (("credit", "Shop", "USDT", "1"), 2, "--reason"),
         (("credit", "Shop", "EUR", "1", "--reason", "x"), 2, "CURRENCY"),

@@ -332,7 +332,7 @@ def test_the_signers_process_signs_under_its_own_limits_until_it_is_told_to_stop
     assert wallets == keys_of(safe).wallets()
     signature = asyncio.run(remote.sign(pay(1, 150)))
     assert len(signature) == 65
-    with pytest.raises(SigningRefused, match="at most 150 at once"):
+    with pytest.raises(SigningRefused, match="at most 150 USDT at once"):
         asyncio.run(remote.sign(pay(2, 151)))
     signing.send(signal.SIGTERM)
     status, output, log = signing.finish()

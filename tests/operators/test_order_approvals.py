@@ -127,5 +127,7 @@ async def test_days_sum_has_what_the_book_may_have_done_and_not_what_it_refused_
     await approve(conn, order(40), order(1))
     with pytest.raises(Refused) as refused:
         await approve(conn, order(1), order(1))
-    assert refused.value.refusal == DAY_LIMIT
+    assert refused.value.refusal == DAY_LIMIT.with_figures(
+        "this order has 0.000001 USDT, you have approved 0.0001 USDT today, and 0.0001 USDT are allowed"
+    )
     assert await (await conn.execute("select person, units from approved_sum")).fetchall() == [("ann", 100)]

@@ -195,7 +195,8 @@ class Refusal(msgspec.Struct, frozen=True, gc=False):
     """Why a request was refused.
 
     `payload` becomes `data` of the answer (null if None). `retry_after_s`, in whole seconds, becomes the
-    header `Retry-After`. `name` tells refusals with the same code apart. It is not part of the answer.
+    header `Retry-After`. `name` tells refusals with the same code apart. `figures` are the values that were
+    compared, in words, for operators. Both are not part of the answer.
     """
 
     code: int
@@ -203,6 +204,11 @@ class Refusal(msgspec.Struct, frozen=True, gc=False):
     payload: dict[str, Any] | None = None
     retry_after_s: int | None = None
     name: str | None = None
+    figures: str | None = None
+
+    def with_figures(self, figures: str) -> "Refusal":
+        """The same refusal with the values that were compared."""
+        return msgspec.structs.replace(self, figures=figures)
 
     @property
     def http_status(self) -> int:

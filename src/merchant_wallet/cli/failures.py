@@ -138,7 +138,8 @@ def _explain_refusal(error: Exception) -> Failure | None:
     if isinstance(error, Refused):
         refusal = error.refusal
         msg = _STATUS.sub(lambda found: f"an order that is {STATUS_WORDS[int(found[1])]}", refusal.msg)
-        return Failure(f"Refused ({refusal.code}): {msg}.", code=refusal.code)
+        figures = f"; {refusal.figures}" if refusal.figures else ""
+        return Failure(f"Refused ({refusal.code}): {msg}{figures}.", code=refusal.code)
     known = (
         RateRefused
         | SettingRefused

@@ -64,7 +64,7 @@ def parse_networks(text: str) -> tuple[str, ...]:
     """Typed networks, separated by spaces or commas. Raises SettingRefused."""
     words = _split(text)
     if len(words) > MAX_NETWORKS:
-        raise SettingRefused(f"A key has at most {MAX_NETWORKS} networks.")
+        raise SettingRefused(f"A key has at most {MAX_NETWORKS} networks, these are {len(words)}.")
     try:
         found = SETTINGS[NETWORKS_LIMIT].parse(" ".join(words)) if words else []
     except ValueError as error:

@@ -17,6 +17,7 @@ from typing import Final
 from merchant_wallet.audit.records import Hold
 from merchant_wallet.base.codes import Refusal, Refused
 from merchant_wallet.base.db import Queries
+from merchant_wallet.base.money import format_units
 from merchant_wallet.book.outcomes import OrderRefusal
 from merchant_wallet.book.rules.approvals import Approvable
 from merchant_wallet.book.state import DAY_MS
@@ -57,6 +58,12 @@ def make_count(actor: str, order: Approvable, *, at_ms: int, limit_units: int | 
         row = await (await conn.execute(QUERIES["count_approval"].text, values)).fetchone()
         assert row is not None, "an upsert that returns"
         if row[0] > limit_units:
-            raise Refused(DAY_LIMIT)
+            so_far, most = format_units(row[0] - order.amount_units), format_units(limit_units)
+            raise Refused(
+                DAY_LIMIT.with_figures(
+                    f"this order has {format_units(order.amount_units)} USDT, you have approved {so_far} USDT"
+                    f" today, and {most} USDT are allowed"
+                )
+            )
 
     return count

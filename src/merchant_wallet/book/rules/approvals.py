@@ -119,9 +119,13 @@ def approve(draft: Draft, command: Approve) -> Outcome:
     if withdrawal.approved_ms is not None:
         return withdrawal
     if draft.now_ms > withdrawal.deadline_ms:
-        return TOO_LATE
+        return TOO_LATE.with_figures(
+            f"it was {format_moment(withdrawal.deadline_ms)}, it is {format_moment(draft.now_ms)}"
+        )
     if draft.now_ms < command.eligible_ms:
-        return NOT_YET
+        return NOT_YET.with_figures(
+            f"yours count from {format_moment(command.eligible_ms)} on, it is {format_moment(draft.now_ms)}"
+        )
     eligible_ms = command.eligible_ms or None
     first = withdrawal.first_approved_by
     if needs_two(withdrawal) and first is None:

@@ -12,6 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from merchant_wallet.base.codes import Refusal
+from merchant_wallet.base.money import MAX_BALANCE_UNITS, format_units
 from merchant_wallet.book.actors import person_of
 from merchant_wallet.book.chart import ADJUSTMENT_ID_OF, FEES_ID_OF, MERCHANT_ID_OF
 from merchant_wallet.book.commands import Adjust, FindAdjustment, WithdrawFees
@@ -158,9 +159,13 @@ def _move(
     if amount <= 0:
         return NOTHING_TO_MOVE
     if not can_give(draft, source, amount):
-        return INSUFFICIENT
+        asked, held = format_units(amount), format_units(draft.balances[source])
+        return INSUFFICIENT.with_figures(f"{asked} {currency} are asked for, {held} {currency} are there")
     if not (can_receive(draft, target, amount) and can_receive(draft, source, -amount)):
-        return BALANCE_LIMIT
+        most = format_units(MAX_BALANCE_UNITS)
+        return BALANCE_LIMIT.with_figures(
+            f"the largest is {most} {currency}, and this has {format_units(amount)}"
+        )
     posting = post(draft, source, target, currency, amount)
     entry = record(draft, kind, (posting,), mc_order_id=name, facts=facts)
     adjusted = make_adjusted_outcome(entry.entry_id, posting)

@@ -94,12 +94,16 @@ class SignedOrders:
         if payment.is_cold:
             return True
         if payment.units > payment_limit_units:
-            raise SigningRefused(f"the signer pays at most {format_units(payment_limit_units)} at once")
+            raise SigningRefused(
+                f"the signer pays at most {format_units(payment_limit_units)} USDT at once, and this has"
+                f" {format_units(payment.units)}"
+            )
         self._forget_older_than_hour(payment.at_ms)
         if self._counts(payment) and self._hour_units + payment.units > hour_limit_units:
             signed = format_units(self._hour_units)
             raise SigningRefused(
-                f"the signer pays at most {format_units(hour_limit_units)} an hour, {signed} are signed"
+                f"the signer pays at most {format_units(hour_limit_units)} USDT an hour, {signed} are signed,"
+                f" and this has {format_units(payment.units)}"
             )
         return True
 

@@ -137,8 +137,11 @@ async def check_server(home: Connection, connection: Connection, schema: str) ->
         )
     if server.encoding != "UTF8":
         raise CellRefused(f"The database has the encoding {server.encoding}; a cell needs UTF8.")
-    if abs(server.clock_ms - home_ms) > MAX_SKEW_MS:
-        raise CellRefused("The clocks of home's server and of this one differ by more than 2 seconds.")
+    if (skew_ms := abs(server.clock_ms - home_ms)) > MAX_SKEW_MS:
+        raise CellRefused(
+            f"The clocks of home's server and of this one differ by {skew_ms / 1000:.1f} s, at most"
+            f" {MAX_SKEW_MS / 1000:g} s are allowed."
+        )
 
 
 async def _check_schema(connection: Connection, cell: NewCell) -> None:
