@@ -174,8 +174,10 @@ def test_a_former_name_of_an_action_chooses_todays(people: People) -> None:
     ("action", "words"),
     [
         ("withdrawal.approve", "approved a withdrawal"),
-        ("withdrawal.approve.asked", "asked for: approved a withdrawal"),
-        ("merchant.set.propose", "proposed: changed a merchant's settings"),
+        ("withdrawal.approve.asked", "asked to approve a withdrawal"),
+        ("withdrawal.approve.refused", "asked to approve a withdrawal, which was refused"),
+        ("merchant.set.propose", "proposed to change a merchant's settings"),
+        ("sandbox.approve.asked", "asked for: played: a withdrawal was approved"),
         ("something.new", "something.new"),
     ],
 )

@@ -12,8 +12,19 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 import merchant_wallet
-from merchant_wallet.console.audit_words import ACTIONS, SANDBOX_ACTIONS, STAGES, say_action
+from merchant_wallet.audit.book_commands import name_act
+from merchant_wallet.book.commands import Adjust, Approve, Cancel, Refund, WithdrawFees
+from merchant_wallet.console.audit_words import (
+    ACTIONS,
+    REQUEST_STAGES,
+    REQUESTS,
+    SANDBOX_ACTIONS,
+    STAGES,
+    say_action,
+)
+from merchant_wallet.web.act_rights import ACT_RIGHTS
 from merchant_wallet.web.languages import Language, read_words, translate
+from merchant_wallet.web.proposal_rights import RIGHTS
 
 SOURCE: Final = Path(merchant_wallet.__file__).parent
 KNOWN: Final = ACTIONS.keys() | SANDBOX_ACTIONS.keys()
@@ -166,8 +177,24 @@ def test_every_action_that_the_code_can_write_has_words_in_both_languages() -> N
     for language in Language:
         said = {action: say_action(action, partial(translate, language)) for action in list_actions()}
         assert [action for action, words in said.items() if words == action] == []
-    lacking = [text for text in (*ACTIONS.values(), *STAGES.values()) if text not in read_words()]
-    assert lacking == []
+    texts = (*ACTIONS.values(), *STAGES.values(), *REQUESTS.values(), *REQUEST_STAGES.values())
+    assert [text for text in texts if text not in read_words()] == []
+
+
+def test_what_is_asked_for_or_proposed_is_said_as_not_done_yet() -> None:
+    assert REQUEST_STAGES.keys() == STAGES.keys()
+    of_books = {
+        name_act(1001, command).action
+        for command in (
+            *(Approve(1, "ann"), Cancel(1, "ann"), Refund(1), WithdrawFees("USDT", None, "why", "ann")),
+            *(Adjust("USDT", units, "why", "ann", None) for units in (1, -1)),
+        )
+    }
+    of_cells = {
+        form for name, form in list_forms() if name in ("callbacks/acts.py", "sub_users/audit_log.py")
+    }
+    assert of_books | of_cells | RIGHTS.keys() | ACT_RIGHTS.keys() | {"adjustment.accept"} == REQUESTS.keys()
+    assert [action for action, words in REQUESTS.items() if words == ACTIONS[action]] == []
 
 
 def test_no_words_are_left_of_an_action_that_nothing_writes() -> None:

@@ -90,6 +90,43 @@ def test_every_act_is_a_sentence_without_program_text_in_both_languages() -> Non
         assert words.say_facts(None) == ""
 
 
+@each_row(
+    ("action", "after", "said"),
+    [
+        (
+            "withdrawal.cancel.asked",
+            msgspec.to_builtins(Cancel(8_589_934_595, "operator:ann")),
+            "ann asked to cancel a withdrawal: order 8589934595.",
+        ),
+        (
+            "withdrawal.cancel",
+            {"done": True, "txnStatus": 4},
+            "ann cancelled a withdrawal: order 8589934595. Status: Cancelled",
+        ),
+        (
+            "book.debit.asked",
+            msgspec.to_builtins(Adjust("KFB", -12_500_000, "paid twice", "cli:root", "alice", "bank-7")),
+            "ann asked to debit a merchant's balance: order 8589934595. Currency: KFB; Amount: −12.5 KFB;"
+            " Reason: paid twice; Person: root, on the command line; Sub-user: alice; Reference: bank-7",
+        ),
+        (
+            "book.debit.refused",
+            {"refused": 42200, "reason": "amount: more than the available balance"},
+            "ann asked to debit a merchant's balance, which was refused: order 8589934595."
+            " Refused with code: 42200; Reason: amount: more than the available balance",
+        ),
+        (
+            "wallet.thaw",
+            {"stops": [{"cause": "a signer is away", "sinceMs": NOW_MS}]},
+            "ann resumed payouts: order 8589934595."
+            " Stops: Cause: a signer is away; Since: 2025-11-29 10:40:00.123Z",
+        ),
+    ],
+)
+def test_an_entry_says_what_happened_and_nothing_twice(action: str, after: Any, said: str) -> None:
+    assert say_entry(make_entry(action, None, after), {}, ENGLISH) == said
+
+
 def test_what_is_no_sentence_would_be_found() -> None:
     told = (
         "{'a': 1}",

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from merchant_wallet.audit.records import AuditEntry, rename_action
+from merchant_wallet.audit.records import AuditEntry, Facts, rename_action
 from merchant_wallet.console.fact_words import Translate, say_fact, say_fact_name, say_facts
 from merchant_wallet.web.actors import say_actor
 from merchant_wallet.web.languages import N_
@@ -156,6 +156,65 @@ STAGES: Final[Mapping[str, str]] = {
     "cancel": N_("called off: {what}"),
 }
 """The last part of an action that is not done by itself."""
+REQUESTS: Final[Mapping[str, str]] = {
+    "adjustment.accept": N_("accept an adjustment"),
+    "book.credit": N_("credit a merchant's balance"),
+    "book.debit": N_("debit a merchant's balance"),
+    "callback.pause": N_("pause callbacks"),
+    "callback.resend": N_("send a callback again"),
+    "callback.resume": N_("resume callbacks"),
+    "cold.address": N_("change a cold address"),
+    "cold.limits": N_("change the limits of cold money"),
+    "cold.transfer": N_("move money to or from cold"),
+    "deposits.drop": N_("drop a held deposit"),
+    "deposits.release": N_("release a held deposit"),
+    "deposits.rescan": N_("have blocks read again"),
+    "fees.withdraw": N_("take fees out of a book"),
+    "merchant.add_key": N_("add a key"),
+    "merchant.keep_copy": N_("choose which copy of a merchant's book is kept"),
+    "merchant.resume": N_("resume a merchant"),
+    "merchant.roll_key": N_("roll a key's secret"),
+    "merchant.rotate_secret": N_("add a second secret"),
+    "merchant.set": N_("change a merchant's settings"),
+    "merchant.set_key": N_("change a key's limits"),
+    "month.close": N_("close a month"),
+    "month.restate": N_("have a closed month restated"),
+    "operator.create": N_("create an operator"),
+    "operator.enable": N_("enable an operator"),
+    "operator.reset": N_("give an operator a new sign-in"),
+    "operator.set_role": N_("change an operator's role"),
+    "rate.set": N_("change an exchange rate"),
+    "reconcile.run": N_("have books and chains compared"),
+    "rescue.look": N_("look for foreign money"),
+    "rescue.transfer": N_("move foreign money from a deposit address"),
+    "screening.release": N_("release what screening held"),
+    "sub_user.change_pin": N_("change the PIN"),
+    "sub_user.reset_pin": N_("remove a sub-user's PIN"),
+    "sub_user.set": N_("change a sub-user's limits"),
+    "sub_user.set_pin": N_("choose the first PIN"),
+    "sweep.end": N_("end a sweep"),
+    "sweep.plan": N_("make a plan of sweeps"),
+    "sweep.run": N_("run a sweep"),
+    "treasury.correct": N_("correct a record of the platform's own money"),
+    "treasury.record": N_("record the platform's own money"),
+    "wallet.thaw": N_("resume payouts"),
+    "withdrawal.approve": N_("approve a withdrawal"),
+    "withdrawal.cancel": N_("cancel a withdrawal"),
+    "withdrawal.refund": N_("refund a withdrawal"),
+}
+"""What is asked for or proposed, of each action that is not always done by itself."""
+REQUEST_STAGES: Final[Mapping[str, str]] = {
+    "asked": N_("asked to {what}"),
+    "propose": N_("proposed to {what}"),
+    "refuse": N_("refused the proposal to {what}"),
+    "withdraw": N_("withdrew the proposal to {what}"),
+    "refused": N_("asked to {what}, which was refused"),
+    "fail": N_("accepted the proposal to {what}, which failed"),
+    "failed": N_("asked to {what}, which failed"),
+    "lapsed": N_("asked to {what}, which was not begun in time"),
+    "cancel": N_("called off the request to {what}"),
+}
+"""The stages of these actions. `STAGES` is for what is played, and for entries of other versions."""
 SUBJECTS: Final[Mapping[str, str]] = {
     "address": N_("address {which}"),
     "archive": N_("archive {which}"),
@@ -192,6 +251,8 @@ def say_action(action: str, translate: Translate) -> str:
     base, _, stage = name.rpartition(".")
     if (words := _find_words(name)) is not None:
         return translate(words)
+    if base in REQUESTS and stage in REQUEST_STAGES:
+        return translate(REQUEST_STAGES[stage], what=translate(REQUESTS[base]))
     if (words := _find_words(base)) is not None and stage in STAGES:
         return translate(STAGES[stage], what=translate(words))
     return action
@@ -223,12 +284,15 @@ def list_merchants(entries: Iterable[AuditEntry]) -> list[int]:
 
 
 def list_differences(entry: AuditEntry, names: Mapping[int, str], translate: Translate) -> list[Difference]:
-    """The changed facts of an entry in words. Those that stayed the same are left out."""
-    before, after = entry.before or {}, entry.after or {}
+    """The changed facts of an entry in words. Left out is what stayed the same, and what says nothing: the
+    person and the order that the entry names anyway, and what is empty from the first.
+    """
+    before, after = (_name_reference(entry.action, facts or {}) for facts in (entry.before, entry.after))
     changed = [
         name
         for name in dict.fromkeys((*before, *after))
-        if name not in before or name not in after or before[name] != after[name]
+        if (name not in before or name not in after or before[name] != after[name])
+        and not (name not in before and _says_nothing(name, after[name], entry))
     ]
     return [
         Difference(
@@ -238,6 +302,25 @@ def list_differences(entry: AuditEntry, names: Mapping[int, str], translate: Tra
         )
         for name in changed
     ]
+
+
+def _name_reference(action: str, facts: Facts) -> Facts:
+    """The facts, with the name of an operator's entry in a book as what it is: a reference."""
+    if rename_action(action).startswith(("book.", "fees.")) and "name" in facts:
+        return {"ref" if name == "name" else name: value for name, value in facts.items()}
+    return facts
+
+
+def _says_nothing(name: str, value: object, entry: AuditEntry) -> bool:
+    """Whether a fact that was not there before adds nothing to the entry's sentence."""
+    if value in (None, False, [], {}) or (value == 0 and name.endswith(("Ms", "_ms"))):
+        return True
+    is_said = {
+        "done": value is True,
+        "actor": value == entry.actor,
+        "order_id": entry.subject == f"order {value}",
+    }
+    return is_said.get(name, False)
 
 
 def say_entry(entry: AuditEntry, names: Mapping[int, str], translate: Translate) -> str:

@@ -121,6 +121,7 @@ FACTS: Final[Mapping[str, str]] = {
     "rate": N_("Rate"),
     "reason": N_("Reason"),
     "recorded": N_("Recorded"),
+    "ref": N_("Reference"),
     "refillBelow": N_("Refill below"),
     "refused": N_("Refused with code"),
     "repeated": N_("Was done before"),
@@ -139,6 +140,7 @@ FACTS: Final[Mapping[str, str]] = {
     "secretNo": N_("Number of the key's secret"),
     "second factor": N_("Second factor"),
     "signed_units": N_("Amount"),
+    "sinceMs": N_("Since"),
     "signs": N_("Signs of a rollback"),
     "state": N_("State"),
     "status": N_("Status"),
@@ -290,6 +292,7 @@ def _say_text(name: str, value: str, facts: Mapping[str, Any]) -> str:
 
 
 def _spell(name: str) -> str:
-    """A name of the program as words: `leftBehind` is "Left behind"."""
+    """A name of the program as words: `leftBehind` is "Left behind". Values have their unit themselves."""
+    name = name.removesuffix("_ms").removesuffix("Ms").removesuffix("_units").removesuffix("Units") or name
     words = " ".join(part if part.isupper() and len(part) > 1 else part.lower() for part in _list_parts(name))
     return words[:1].upper() + words[1:] if words else name
