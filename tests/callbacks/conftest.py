@@ -13,6 +13,7 @@ from tests.callbacks.receiver import Received, Receiver, open_receiver
 from tests.roles import as_worker
 
 from merchant_wallet.base.db import connect
+from merchant_wallet.base.setting_types import LOOPBACK
 from merchant_wallet.book.commands import (
     Adjust,
     Approve,
@@ -31,7 +32,7 @@ from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.book.writer import Writer
 from merchant_wallet.callbacks.client import CallbackClient
 from merchant_wallet.callbacks.sender import CallbackSender
-from merchant_wallet.callbacks.target_policy import LOOPBACK, TargetPolicy
+from merchant_wallet.callbacks.target_policy import TargetPolicy
 from merchant_wallet.merchants import store
 from merchant_wallet.merchants.keys import Keyring
 from merchant_wallet.merchants.store import NewMerchant

@@ -17,10 +17,11 @@ from tests.callbacks.conftest import make_client
 from tests.callbacks.receiver import Behaviour, Receiver, answer, hang, open_receiver, raw
 
 from merchant_wallet.base.outbound import Outbound
+from merchant_wallet.base.setting_types import LOOPBACK
 from merchant_wallet.callbacks.answers import Answer
 from merchant_wallet.callbacks.client import MAX_BYTES, CallbackClient
 from merchant_wallet.callbacks.payloads import Payload
-from merchant_wallet.callbacks.target_policy import LOOPBACK, TargetPolicy
+from merchant_wallet.callbacks.target_policy import TargetPolicy
 
 PAYLOAD = Payload(b'{"eventId":"evt_1_2"}', ((b"webhook-id", b"evt_1_2"),))
 OK_HEAD = b"HTTP/1.1 200 OK\r\n"

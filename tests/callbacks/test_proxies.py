@@ -13,11 +13,12 @@ from tests.forward_proxy import ForwardProxy, open_proxy
 from tests.rows import each_row
 
 from merchant_wallet.base.outbound import Outbound, read_no_proxy
+from merchant_wallet.base.setting_types import LOOPBACK
 from merchant_wallet.base.version import read_version
 from merchant_wallet.callbacks.answers import Answer
 from merchant_wallet.callbacks.client import CallbackClient
 from merchant_wallet.callbacks.payloads import Payload
-from merchant_wallet.callbacks.target_policy import LOOPBACK, TargetPolicy
+from merchant_wallet.callbacks.target_policy import TargetPolicy
 
 PAYLOAD = Payload(b'{"eventId":"evt_1_2"}', ((b"webhook-id", b"evt_1_2"),))
 HOST = "shop.test"

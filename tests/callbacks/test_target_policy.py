@@ -8,13 +8,14 @@ from ipaddress import ip_network
 import pytest
 from tests.rows import each_row
 
-from merchant_wallet.base.setting_types import Network
+from merchant_wallet.base.setting_types import LOOPBACK, Network
 from merchant_wallet.callbacks.target_policy import (
-    LOOPBACK,
     MAX_ADDRESSES,
     Forbidden,
     Target,
     TargetPolicy,
+    find_closed_address,
+    list_networks,
     make_resolver,
     read_host,
 )
@@ -102,6 +103,24 @@ def test_an_address_that_is_not_public_is_refused(address: str) -> None:
 @each_row("address", [PUBLIC, PUBLIC_6, f"::ffff:{PUBLIC}", "64:ff9b::5db8:d822", "8.8.8.8"])
 def test_a_public_address_is_allowed(address: str) -> None:
     assert find("https://shop.example/", address).addresses == (address,)
+
+
+@each_row(
+    ("url", "closed"),
+    [
+        ("http://10.0.0.1/paid", "10.0.0.1"),
+        ("https://[fd12::1]:8443/", "fd12::1"),
+        ("http://127.0.0.1:9/", None),
+        ("http://192.168.7.7/", None),
+        (f"https://{PUBLIC}/", None),
+        ("https://10.shop.example/", None),
+        ("none", None),
+    ],
+)
+def test_an_address_in_a_url_is_judged_before_anything_is_sent(url: str, closed: str | None) -> None:
+    networks = list_networks([ip_network("192.168.0.0/16")], sandbox=True)
+    assert find_closed_address(url, networks) == closed
+    assert find_closed_address("http://127.0.0.1:9/", list_networks([], sandbox=False)) == "127.0.0.1"
 
 
 def test_one_private_address_among_public_ones_refuses_the_host() -> None:

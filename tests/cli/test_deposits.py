@@ -226,6 +226,8 @@ def test_where_a_merchant_is_told_of_deposits_is_a_setting(wallet: Wallet) -> No
     work(wallet)
     ((event_type,),) = wallet.read("select event_type from callback")
     assert event_type == "deposit"
+    closed = wallet.run("merchant", "set", "Shop", "--deposit-notify-url", "http://10.0.0.1/deposits")
+    assert "Callbacks to 10.0.0.1 will fail: it is no public address." in closed.stderr
     assert wallet.ask("merchant", "set", "Shop", "--deposit-notify-url", "none")["depositNotifyUrl"] is None
 
 

@@ -99,7 +99,7 @@ def test_every_setting_can_be_changed(platform: Platform, people: People, shop: 
         "disabled-operations": ["exchange"],
         "require-pin": "on",
         "frame-origins": "https://shop.example",
-        "deposit-notify-url": "http://127.0.0.1:9/deposits",
+        "deposit-notify-url": "http://10.0.0.1:9/deposits",
         "brand-colour": "#8A1538",
         "brand-logo": "ab" * 32,
         "customer-url": "https://shop.example/wallet",
@@ -110,7 +110,8 @@ def test_every_setting_can_be_changed(platform: Platform, people: People, shop: 
     form = {**settings_form(operator, shop), **typed}
     del form["auto-register"]
     answer = operator.post(url_of(shop, "/settings"), form)
-    assert "Saved" in read_text(operator.follow(answer).text)
+    said = read_text(operator.follow(answer).text)
+    assert "Saved. Callbacks to 10.0.0.1 will fail: it is no public address." in said
     changed = entries(platform, "merchant.set")[-1][4]
     assert len(changed) == len(settings.SETTINGS) - 1, "the currencies stay"
     assert (changed["requirePin"], changed["autoRegister"], changed["rateLimit"]) == (True, False, 8)

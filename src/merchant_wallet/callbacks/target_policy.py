@@ -20,7 +20,7 @@ from urllib.parse import SplitResult, urlsplit
 
 import msgspec
 
-from merchant_wallet.base.setting_types import Network
+from merchant_wallet.base.setting_types import LOOPBACK, Network
 
 Address = IPv4Address | IPv6Address
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
@@ -29,7 +29,6 @@ Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 HTTP: Final = "http"
 HTTPS: Final = "https"
 PORTS: Final = {HTTP: 80, HTTPS: 443}
-LOOPBACK: Final = (ip_network("127.0.0.0/8"), ip_network("::1/128"))
 MAX_ADDRESSES: Final = 4
 """Further addresses of a name are judged but not tried."""
 
@@ -109,15 +108,30 @@ class TargetPolicy:
         return Target(parts.scheme, host, port, target, ())
 
     def _judge(self, text: str) -> None:
-        address = ip_address(text)
-        if not self._allows(address):
+        if not _allows(ip_address(text), self._networks):
             raise Forbidden(f"{text} is not a public address")
 
-    def _allows(self, address: Address) -> bool:
-        if any(address in network for network in self._networks if network.version == address.version):
-            return True
-        inner = _inside(address)
-        return is_public(address) if inner is None else self._allows(inner)
+
+def list_networks(allowed: Sequence[Network], *, sandbox: bool) -> tuple[Network, ...]:
+    """The networks that callbacks may go to besides public ones."""
+    return (*allowed, *(LOOPBACK if sandbox else ()))
+
+
+def find_closed_address(url: str, networks: Sequence[Network]) -> str | None:
+    """The address that a URL has for its host, if no callback may go there. None for a name. Pure."""
+    host = (urlsplit(url).hostname or "").rstrip(".")
+    try:
+        address = ip_address(host)
+    except ValueError:
+        return None
+    return None if _allows(address, networks) else host
+
+
+def _allows(address: Address, networks: Sequence[Network]) -> bool:
+    if any(address in network for network in networks if network.version == address.version):
+        return True
+    inner = _inside(address)
+    return is_public(address) if inner is None else _allows(inner, networks)
 
 
 def read_port(parts: SplitResult) -> int:

@@ -297,7 +297,10 @@ def set_(
     if not (typed or off or on):
         raise Failure("Nothing to change: name at least one setting (see --help).", CANNOT_RUN)
 
-    async def act(session: Session) -> "tuple[Change, ProposedChange | None, list[Mapping[str, Any]]]":
+    async def act(
+        session: Session,
+    ) -> "tuple[Change, ProposedChange | None, list[Mapping[str, Any]], str | None]":
+        from merchant_wallet.callbacks.target_policy import find_closed_address, list_networks
         from merchant_wallet.merchants.two_person_changes import with_settings
         from merchant_wallet.reporting.lookalikes import NewAddress
 
@@ -305,13 +308,21 @@ def set_(
         change, proposed = await change_settings(session, merchant_id, typed, off, on, reason)
         wanted = with_settings(change.before, typed).allowed_addresses - change.before.allowed_addresses
         new = [NewAddress(merchant_id, address) for address in sorted(wanted)]
-        return change, proposed, await list_lookalikes(session, new)
+        settings = session.settings
+        networks = list_networks(settings.callback_networks, sandbox=settings.sandbox)
+        closed = find_closed_address(deposit_notify_url or "", networks)
+        return change, proposed, await list_lookalikes(session, new), closed
 
-    change, proposed, alike = run(data, act)
+    change, proposed, alike, closed = run(data, act)
     # Only a new allow-list can have some.
     more = {"lookalikes": alike} if allow_address else {}
     print_outcome(change, proposed, as_json, **more)
     note_lookalikes(alike)
+    if closed is not None:
+        terminal.note(
+            f"Callbacks to {closed} will fail: it is no public address. Give a URL with a public one, or"
+            " allow its network with WALLET_CALLBACK_NETWORKS."
+        )
 
 
 def _switch(on: bool | None) -> str | None:

@@ -17,6 +17,7 @@ from starlette.responses import Response
 from merchant_wallet.approvals.changes import ProposedChange
 from merchant_wallet.audit.records import Author
 from merchant_wallet.base.user_input import InvalidInput
+from merchant_wallet.callbacks.target_policy import find_closed_address, list_networks
 from merchant_wallet.console import flash, proposal_forms, setting_fields
 from merchant_wallet.console.form_state import FormState
 from merchant_wallet.console.merchants import ONE, load, url_of
@@ -44,6 +45,9 @@ _MOVED: Final = N_(
 _SAVED: Final = N_("Saved. It takes effect from the next request on.")
 _SAVED_ALIKE: Final = N_(
     "Saved. {address} looks like the known address {known}, but is another: compare both whole."
+)
+_SAVED_CLOSED: Final = N_(
+    "Saved. Callbacks to {address} will fail: it is no public address. Give a URL with a public one."
 )
 _SAME: Final = N_("Nothing was changed.")
 _SAVED_AND_PROPOSED: Final = N_("The rest was saved. This takes effect when another person accepts it.")
@@ -107,7 +111,21 @@ async def change_settings(request: ConsoleRequest, conn: Connection) -> Response
     if changed.proposed is None and (alike := await _find_alike(request, conn, merchant, texts)):
         address, known = alike
         return request.redirect(url, _SAVED_ALIKE, tone=flash.WARN, address=address, known=known)
+    if changed.proposed is None and (closed := _find_closed(request, merchant, texts)) is not None:
+        return request.redirect(url, _SAVED_CLOSED, tone=flash.WARN, address=closed)
     return redirect_after_change(request, url, changed)
+
+
+def _find_closed(request: ConsoleRequest, before: Merchant, texts: Mapping[str, str]) -> str | None:
+    """The address of a new URL for deposits that no callback may go to. It is accepted like a name, whose
+    addresses are known only at each attempt.
+    """
+    after = texts.get("deposit-notify-url")
+    if after is None or after == before.deposit_notify_url:
+        return None
+    settings = request.context.settings
+    networks = list_networks(settings.callback_networks, sandbox=settings.sandbox)
+    return find_closed_address(after, networks)
 
 
 async def _find_alike(

@@ -40,7 +40,7 @@ from merchant_wallet.book.nonce_partitions import make_nonce_partition_task, ope
 from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.callbacks.client import CallbackClient
 from merchant_wallet.callbacks.sender import MAX_CONCURRENT, CallbackSender
-from merchant_wallet.callbacks.target_policy import LOOPBACK, TargetPolicy, make_resolver
+from merchant_wallet.callbacks.target_policy import TargetPolicy, list_networks, make_resolver
 from merchant_wallet.deposits.crediting import CreditingWorker, ScreenDeposit
 from merchant_wallet.deposits.intake_worker import IntakeWorker
 from merchant_wallet.merchants.addresses import give_missing_addresses
@@ -90,7 +90,7 @@ def make_callback_client(base: Base) -> CallbackClient:
     # At the start, so that no callback is the first to find out.
     settings.outbound.tls()
     threads = ThreadPoolExecutor(MAX_CONCURRENT, thread_name_prefix="resolver")
-    networks = (*settings.callback_networks, *(LOOPBACK if settings.sandbox else ()))
+    networks = list_networks(settings.callback_networks, sandbox=settings.sandbox)
     policy = TargetPolicy(make_resolver(threads), networks, http_allowed=settings.sandbox)
     page = None if settings.public_url is None else settings.public_url + CALLBACKS_PAGE
     return CallbackClient(
