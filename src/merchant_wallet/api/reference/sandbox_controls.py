@@ -64,15 +64,16 @@ def _optional(
 
 
 def _control(
-    name: str, text: str, request: tuple[Field, ...], answer: tuple[Field, ...], *codes: int
+    name: str, summary: str, text: str, request: tuple[Field, ...], answer: tuple[Field, ...], *codes: int
 ) -> OperationReference:
     own = (*codes, LIMIT_EXCEEDED)
-    return OperationReference(name, GROUP, name, text, request, answer, own, SANDBOX)
+    return OperationReference(name, GROUP, summary, text, request, answer, own, SANDBOX)
 
 
 CONTROLS: Final = (
     _control(
         "fund",
+        "Add test money",
         "money from a tap. Answers `transactionId`, `balance`",
         (
             Field("currency", STRING, "`USDT` or `KFB`", 20, values=CURRENCIES),
@@ -96,6 +97,7 @@ CONTROLS: Final = (
     ),
     _control(
         "deposit",
+        "Simulate a deposit",
         "USDT arrives at a deposit address. Answers `txHash`, and `finalTime` if it is known",
         (
             Field("chainType", STRING, "the chain", 20, values=(CHAIN,)),
@@ -139,6 +141,7 @@ CONTROLS: Final = (
     ),
     _control(
         "confirm",
+        "Confirm a deposit",
         "the deposit's block becomes final, and it is credited",
         _HASH,
         _DEPOSITED,
@@ -146,6 +149,7 @@ CONTROLS: Final = (
     ),
     _control(
         "reorganise",
+        "Reorganise a deposit's block",
         "the deposit's block leaves the chain; `confirm` brings the deposit back in another block",
         _HASH,
         _DEPOSITED,
@@ -153,6 +157,7 @@ CONTROLS: Final = (
     ),
     _control(
         "release",
+        "Release a held deposit",
         "screening lets the deposit pass, and it is credited. Operators do the same in the console",
         (Field("txHash", STRING, "of a deposit that screening holds or refuses", 66, PLAIN_TEXT),),
         _RELEASED,
@@ -160,6 +165,7 @@ CONTROLS: Final = (
     ),
     _control(
         "advance",
+        "Advance a withdrawal order",
         "the order comes to this status: it is approved, its transfer is final now, or its refund is made. In"
         " 3 it stays until the next `advance`. Answers as `queryOrder`, when it is done",
         (
@@ -177,6 +183,7 @@ CONTROLS: Final = (
     ),
     _control(
         "fail",
+        "Fail a withdrawal order",
         "the order's transfer fails for good: 3, and then 6. Answers as `queryOrder`, when the money is back",
         (_ORDER,),
         _QUERIED,
@@ -184,6 +191,7 @@ CONTROLS: Final = (
     ),
     _control(
         "freeze",
+        "Freeze a withdrawal order",
         "the payer freezes the order: it stays in its status, without a callback, until an operator resumes"
         " it in the console, or until `advance` or `fail`. Answers as `queryOrder`, when it is frozen",
         (_ORDER,),
@@ -192,6 +200,7 @@ CONTROLS: Final = (
     ),
     _control(
         "resendCallback",
+        "Resend a callback",
         "the callback is sent now, whatever its state",
         _EVENT,
         _DONE,
@@ -199,6 +208,7 @@ CONTROLS: Final = (
     ),
     _control(
         "acceptCallback",
+        "Accept a callback",
         "the callback counts as accepted, as if `notifyUrl` had answered `success`. For a listener, after its"
         " own receiver has accepted it",
         _EVENT,
@@ -207,6 +217,7 @@ CONTROLS: Final = (
     ),
     _control(
         LISTEN,
+        "Listen to callbacks",
         "a stream of all attempts at your callbacks, see below",
         (_optional("after", "optional: the `eventId` of the last line that you got", 64),),
         (),
