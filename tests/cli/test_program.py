@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 from tests.cli.conftest import Wallet, clean_environment
 from tests.forked_commands import ForkedCommand
 from tests.rows import each_row
@@ -265,6 +266,15 @@ def test_the_help_names_every_command_as_the_command_itself_does() -> None:
     listed = {row.name: row.summary for row in ROWS}
     children = load_all_commands().commands
     assert listed == {name: command.get_short_help_str(1000) for name, command in children.items()}
+
+
+def test_lists_of_commands_cut_no_sentence_off() -> None:
+    tree: Any = typer.main.get_command(app)
+    stubs = tree.commands
+    below = [one for stub in stubs.values() for one in getattr(stub.load(), "commands", {}).values()]
+    assert len(below) > 100
+    cut = [one.name for one in (*stubs.values(), *below) if one.get_short_help_str(45).endswith("...")]
+    assert cut == []
 
 
 def imported_by(*command_lines: str) -> set[str]:

@@ -137,13 +137,15 @@ ROWS: Final = (
     Row("audit", "audit", "Read and verify the log of what was changed by whom."),
     Row("archive", "archive", "Closed months of books in signed files, out of the database."),
 )
+MAX_SUMMARY: Final = 1000
+"""Longer than any first sentence."""
 
 
 class LazyCommand(TyperCommand):
     """Stands for a command until it is used. A used command is first asked to `make_context`."""
 
     def __init__(self, row: Row) -> None:
-        super().__init__(name=row.name, help=row.summary)
+        super().__init__(name=row.name, help=row.summary, short_help=row.summary)
         self._row = row
 
     # `Any`: the classes of the library's commands and contexts are not public.
@@ -163,4 +165,8 @@ def _load_command(row: Row) -> Any:
     module = import_module(f"{__package__}.{row.module}")
     parent = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False)
     parent.add_typer(module.app, name=row.name if row.is_group else None)
-    return typer.main.get_group(parent).commands[row.name]
+    command = typer.main.get_group(parent).commands[row.name]
+    for one in getattr(command, "commands", {}).values():
+        # Without it the library cuts a help's first sentence off at the edge of the terminal.
+        one.short_help = one.short_help or one.get_short_help_str(MAX_SUMMARY)
+    return command
