@@ -15,6 +15,7 @@ def test_a_new_merchant_gets_its_key_and_secrets_this_once(wallet: Wallet) -> No
     made = wallet.ask("merchant", "create", "Shop")
     assert list(made) == ["merchantId", "appKey", "appSecret", "callbackSecret"]
     assert len(made["appSecret"]) == len(made["callbackSecret"]) == SECRET_LENGTH
+    assert "\nwithdrawFeeMin       0 USDT\n" in wallet.run("merchant", "show", "Shop").stdout
     shown = wallet.run("merchant", "show", "Shop").output + wallet.run("merchant", "list").output
     assert made["appKey"] in shown
     assert made["appSecret"] not in shown

@@ -113,8 +113,11 @@ def test_a_frozen_order_is_cancelled_only_when_that_is_confirmed(wallet: Wallet)
     )
     wallet.tamper(f"update withdrawal set frozen_ms = 1 where order_id = {order_id}")
     assert "this order is frozen; it may have been paid" in wallet.refuse("withdrawals", "cancel", order_id)
-    assert wallet.ask("withdrawals", "show", order_id)["txnStatus"] == "0"
+    (listed,) = wallet.ask("withdrawals", "list")["withdrawals"]
+    assert (listed["txnStatus"], listed["waitsFor"]) == ("0", "frozen: it may have been paid")
     assert wallet.ask("withdrawals", "cancel", order_id, "--even-frozen")["txnStatus"] == "4"
+    (ended,) = wallet.ask("withdrawals", "list", "--merchant", "Shop")["withdrawals"]
+    assert (ended["status"], ended["waitsFor"]) == ("cancelled", None)
     assert wallet.balance("Shop", "merchant:USDT") == "100"
 
 

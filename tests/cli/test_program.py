@@ -391,7 +391,11 @@ def test_with_json_what_could_not_be_asked_is_answered_with_a_document(wallet: W
     for arguments, said in (
         (("withdrawals", "show", "1", "--bogus"), "No such option: --bogus"),
         (("withdrawals", "approve"), "Missing argument"),
-        (("book", "credit", "Shop", "EUR", "1", "--reason", "x"), "EUR"),
+        (
+            ("book", "credit", "Shop", "EUR", "1", "--reason", "x"),
+            "Invalid value for 'CURRENCY': 'EUR' is not one of 'USDT', 'KFB'.",
+        ),
+        (("rates", "look"), "No such command 'look'. rates has set, remove, list, pause, resume."),
         (("nothing",), "No such command"),
         (("withdrawals", "list", "--status", "lost"), "--status is one of"),
         (("merchant", "set", "Shop", "--payout-limit", "5"), "`merchant payout-rules` changes it"),

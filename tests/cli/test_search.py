@@ -29,6 +29,9 @@ def test_an_order_is_shown_by_every_id_and_is_found_like_in_the_console(wallet: 
         wallet.run("withdrawals", "show", "70001").stderr == f"70001 is order {order} of merchant {shop}.\n"
     )
     assert wallet.run("withdrawals", "show", order).stderr == ""
+    shown = wallet.run("callbacks", "show", order)
+    assert shown.stderr == "", "it says nothing of an id that is that of the order"
+    assert "txnStatus   2 (paid)\n" in shown.stdout
     assert wallet.ask("callbacks", "show", "70001")["eventId"] == event
     assert wallet.refuse("callbacks", "show", "70002").endswith(f"Order {waits} has no callback yet.")
     found = wallet.ask("find", "70001")["found"]

@@ -263,7 +263,7 @@ def verify(
     document["authenticated"] = not unauthenticated
     terminal.print_answer(document if as_json else _spell_losses(document), as_json)
     if not as_json:
-        terminal.print_table(BOOK_COLUMNS, document["books"])
+        terminal.print_table(BOOK_COLUMNS, document["books"], follows=True)
     if document["ok"] and is_newest and document["comparedWithLive"] is not None:
         facts = {"name": document["backup"], "system": found.system}
         run(data, lambda session: _record(session, "backup.verified", facts))

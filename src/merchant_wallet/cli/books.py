@@ -169,8 +169,10 @@ def show(
         }
 
     document = run(data, act)
-    terminal.print_answer(document, as_json)
+    # People get the key of the next page in a note.
+    shown = document if as_json else {name: document[name] for name in document if name != "nextAfter"}
+    terminal.print_answer(shown, as_json)
     if not as_json:
-        terminal.print_table(ACCOUNT_COLUMNS, document["accounts"])
+        terminal.print_table(ACCOUNT_COLUMNS, document["accounts"], follows=True)
     if document["nextAfter"] is not None:
         terminal.note(f"There are more accounts: --after {document['nextAfter']}")

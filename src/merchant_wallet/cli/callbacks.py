@@ -11,7 +11,7 @@ from merchant_wallet.base.ids import MAX_ID
 from merchant_wallet.base.moments import format_moment
 from merchant_wallet.callbacks.callback_states import State, read_shown_name, show_name
 from merchant_wallet.cli import terminal
-from merchant_wallet.cli.failures import CANNOT_RUN, Failure
+from merchant_wallet.cli.failures import CANNOT_RUN, STATUS_WORDS, Failure
 from merchant_wallet.cli.options import BeforeOrderOption, DataOption, JsonOption, LimitOption, MerchantOption
 from merchant_wallet.cli.session import Session, run
 
@@ -161,7 +161,9 @@ def show(
         return await _read(session, merchant_id, event_id)
 
     document = run(data, act)
-    terminal.print_answer(document, as_json)
+    status = document["txnStatus"]
+    named = {"txnStatus": f"{status} ({STATUS_WORDS[int(status)]})" if status else None}
+    terminal.print_answer(document if as_json else {**document, **named}, as_json)
     if not as_json:
         typer.echo()
         # Answers and errors have any length: a table would now and then become records.

@@ -190,10 +190,10 @@ def print_report(document: dict[str, Any]) -> None:
         for one in accounts
         for moved in one["movements"]
     ]
-    terminal.print_table(KIND_COLUMNS, kinds)
+    terminal.print_table(KIND_COLUMNS, kinds, follows=True)
     for columns, name in ((FEE_COLUMNS, "networkFees"), (HOT_COLUMNS, "hotWalletCoins")):
         if document[name]:
-            terminal.print_table(columns, document[name])
+            terminal.print_table(columns, document[name], follows=True)
     if not document["isComplete"]:
         missing = count_of(document["missingEntries"], "entry is", "entries are")
         terminal.note(f"Not complete yet: {missing} not added up.")
@@ -264,4 +264,4 @@ def print_superseded(months: Sequence[dict[str, Any]]) -> None:
         for side, version in (("before", former["version"]), ("after", former["version"] + 1))
     ]
     if rows:
-        terminal.print_table(VERSION_COLUMNS, rows)
+        terminal.print_table(VERSION_COLUMNS, rows, follows=True)

@@ -84,7 +84,7 @@ def solvency(
     for one in document["now"]:
         for chain in one["missingChains"]:
             terminal.note(f"{chain} was not compared yet, so what it holds is missing.")
-    terminal.print_table(DAY_COLUMNS, document["days"])
+    terminal.print_table(DAY_COLUMNS, document["days"], follows=True)
     if document["awayCells"]:
         terminal.note(
             f"Cells that are away: {', '.join(document['awayCells'])}. Their merchants are missing."

@@ -85,8 +85,7 @@ def entry(
     facts = {name: value for name, value in document["facts"].items() if name not in document}
     fields = {name: value for name, value in document.items() if name not in ("facts", "postings")}
     terminal.print_answer({**fields, **facts}, as_json)
-    typer.echo()
-    terminal.print_table(POSTING_COLUMNS, document["postings"])
+    terminal.print_table(POSTING_COLUMNS, document["postings"], follows=True)
 
 
 async def _locate_entry(session: Session, text: str) -> tuple[int, int]:

@@ -13,6 +13,19 @@ PAYOUT_RULES: Final = (
     "payout-hours",
 )
 
+UNITS: Final = {
+    **dict.fromkeys(
+        (
+            *("withdrawFeeMin", "approvalLimit", "secondApprovalLimit"),
+            *("dailyLimit", "payoutLimit", "firstPayoutLimit"),
+        ),
+        "USDT",
+    ),
+    "payoutWindow": "h",
+    "rateLimit": "requests a second",
+}
+"""The units of a merchant's limits, for people."""
+
 
 def describe(merchant: "Merchant") -> dict[str, Any]:
     """Everything about a merchant that may be shown."""
@@ -57,4 +70,12 @@ def describe(merchant: "Merchant") -> dict[str, Any]:
         "disabledOperations": sorted(merchant.disabled_operations),
         "liveSecrets": len(merchant.secrets),
         "createdMs": merchant.created_ms,
+    }
+
+
+def show_units(described: dict[str, Any]) -> dict[str, Any]:
+    """A merchant for people, with the units of its limits."""
+    return {
+        name: f"{value} {UNITS[name]}" if name in UNITS and value not in (None, "none") else value
+        for name, value in described.items()
     }

@@ -16,7 +16,7 @@ from merchant_wallet.cli.lookalikes import list_lookalikes, note_lookalikes
 from merchant_wallet.cli.merchant_access import KEPT_ONCE
 from merchant_wallet.cli.merchant_access import app as access
 from merchant_wallet.cli.merchant_changes import change_settings, print_outcome
-from merchant_wallet.cli.merchant_facts import describe
+from merchant_wallet.cli.merchant_facts import describe, show_units
 from merchant_wallet.cli.merchant_keys import app as keys
 from merchant_wallet.cli.merchant_look import app as look
 from merchant_wallet.cli.merchant_moves import app as moves
@@ -177,7 +177,8 @@ def show(merchant: MerchantArgument, data: DataOption = None, as_json: JsonOptio
             await give_addresses(session.conn, cell, found.merchant_id, loaded.account_xpubs)
         return describe(loaded)
 
-    terminal.print_answer(run(data, act), as_json)
+    document = run(data, act)
+    terminal.print_answer(document if as_json else show_units(document), as_json)
 
 
 @app.command("set")

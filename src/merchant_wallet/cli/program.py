@@ -43,6 +43,7 @@ class Program(TyperGroup):
         except Exception as error:
             from merchant_wallet.cli.options import wants_json
 
+            explain_usage(error)
             explain_minus(error)
             explain_setting(error)
             failure = explain(error)
@@ -60,6 +61,19 @@ class Program(TyperGroup):
 def find_usage_message(error: Any) -> str | None:
     """What the library refuses in what was typed. Its class is not public; its message is."""
     return error.format_message() if hasattr(error, "format_message") else None
+
+
+def explain_usage(error: Any) -> None:
+    """Leave words of the library out of a usage error, and name the commands of a group that lacks one."""
+    message, group = (
+        getattr(error, "message", None) or "",
+        getattr(getattr(error, "ctx", None), "command", None),
+    )
+    if message.startswith("Value error, "):
+        error.message = message.removeprefix("Value error, ")
+    elif message.startswith("No such command") and message.endswith("'.") and group is not None:
+        known = ", ".join(getattr(group, "commands", ()))
+        error.message = f"{message} {group.name} has {known}."
 
 
 def explain_minus(error: Exception) -> None:

@@ -128,18 +128,19 @@ def _print_tables(document: dict[str, Any]) -> None:
     terminal.print_table(CHAIN_COLUMNS, compared)
     lines = [{"chainType": each["chainType"], **line} for each in compared for line in each["lines"]]
     if lines:
-        terminal.print_table(LINE_COLUMNS, lines)
+        terminal.print_table(LINE_COLUMNS, lines, follows=True)
     movements = [
         {"chainType": line["chainType"], "kind": line["kind"], **movement}
         for line in lines
         for movement in line["movements"]
     ]
     if movements:
-        terminal.print_table(MOVEMENT_COLUMNS, movements)
+        terminal.print_table(MOVEMENT_COLUMNS, movements, follows=True)
     strays = [{"chainType": each["chainType"], **stray} for each in compared for stray in each["addresses"]]
     if strays:
-        terminal.print_table(STRAY_COLUMNS, strays)
+        terminal.print_table(STRAY_COLUMNS, strays, follows=True)
     custody = document["custody"]
+    typer.echo()
     terminal.print_answer({name: custody[name] for name in ("held", "owed", "shortage")}, False)
     from merchant_wallet.chains.issuer import describe_successor
 

@@ -92,7 +92,8 @@ async def resolve(session: Session, text: str, kind: str, merchant_id: int | Non
         return await resolve(session, of_order.pop(), kind, merchant_id)
     fitting = [hit for hit in found if hit.kind == kind]
     if len(fitting) == 1:
-        terminal.note(f"{text} is {name(fitting[0])}.")
+        if text != fitting[0].key:
+            terminal.note(f"{text} is {name(fitting[0])}.")
         return fitting[0]
     if not found:
         found = await look_up(session, text, merchant_id)

@@ -100,8 +100,13 @@ def note_more(how: str) -> None:
     note(f"There are more: {how}")
 
 
-def print_table(table: Table, rows: Sequence[Document]) -> None:
-    """Print rows for a terminal of its width, or as wide as needed if the output is piped."""
+def print_table(table: Table, rows: Sequence[Document], *, follows: bool = False) -> None:
+    """Print rows for a terminal of its width, or as wide as needed if the output is piped.
+
+    `follows`: below other output, so an empty line stands between.
+    """
+    if follows:
+        typer.echo()
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     lines, left_out = lay_out(table, rows, width)
     for line in lines:

@@ -56,9 +56,9 @@ def list_all(data: DataOption = None, as_json: JsonOption = False) -> None:
         return
     terminal.print_table(WALLET_COLUMNS, document["wallets"])
     if document["stops"]:
-        terminal.print_table(STOP_COLUMNS, document["stops"])
+        terminal.print_table(STOP_COLUMNS, document["stops"], follows=True)
     if document["waiting"]:
-        terminal.print_table(WAITING_COLUMNS, document["waiting"])
+        terminal.print_table(WAITING_COLUMNS, document["waiting"], follows=True)
 
 
 @app.command()

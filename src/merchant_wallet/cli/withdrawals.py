@@ -51,6 +51,7 @@ LIST_COLUMNS = terminal.Table(
     "address",
     "status",
     "approvals",
+    "waitsFor",
     "createdMs",
     spare=("fee", "currency", "address", "createdMs", "merchantId", "approvals", "chainType", "mcOrderId"),
 )
@@ -103,7 +104,7 @@ def list_some(
     async def act(session: Session) -> dict[str, Any]:
         from merchant_wallet.book.rules.withdrawals import PENDING
         from merchant_wallet.reporting.lookalikes import NewAddress
-        from merchant_wallet.reporting.orders import OrderFilter
+        from merchant_wallet.reporting.orders import OrderFilter, read_holds
         from merchant_wallet.reporting.paging import split_page
 
         is_paged = False
@@ -123,9 +124,17 @@ def list_some(
         new = [NewAddress(shown.merchant_id, shown.order.address) for shown in rows]
         waiting = [one for one, shown in zip(new, rows, strict=True) if shown.order.status == PENDING]
         alike = await find_lookalikes(session, waiting)
+        open_ones = [
+            (shown.merchant_id, shown.order.order_id) for shown in rows if shown.order.status in OPEN
+        ]
+        holds = await read_holds(session.conn, open_ones)
         return {
             "withdrawals": [
-                {**describe(shown), "lookalikes": alike.get(one, [])}
+                {
+                    **describe(shown),
+                    "waitsFor": holds.get((shown.merchant_id, shown.order.order_id)) or _need_approval(shown),
+                    "lookalikes": alike.get(one, []),
+                }
                 for one, shown in zip(new, rows, strict=True)
             ],
             "more": last is not None,
@@ -145,6 +154,13 @@ def list_some(
     if document["more"]:
         next_before = document["nextBefore"]
         terminal.note_more(f"--before {next_before}" if next_before else "a larger --limit, or --merchant")
+
+
+def _need_approval(shown: "WithdrawalView") -> str | None:
+    """What an order waits for besides a worker."""
+    from merchant_wallet.book.rules.withdrawals import PENDING
+
+    return "approval" if shown.order.status == PENDING and shown.order.approved_ms is None else None
 
 
 async def _search(session: Session, wanted: "OrderFilter", limit: int) -> "list[WithdrawalView]":
@@ -430,8 +446,7 @@ def _print_order(document: dict[str, Any], as_json: bool) -> None:
             (ATTEMPT_COLUMNS, document["attempts"]),
         ):
             if rows:
-                typer.echo()
-                terminal.print_table(columns, rows)
+                terminal.print_table(columns, rows, follows=True)
     note_lookalikes(document["lookalikes"])
 
 

@@ -325,10 +325,24 @@ def find_oldest(times: Iterable[int | None]) -> int | None:
     return min((at_ms for at_ms in times if at_ms is not None), default=None)
 
 
+async def read_holds(home: Connection, orders: Sequence[tuple[int, int]]) -> dict[tuple[int, int], str]:
+    """Why payouts wait, of those that are frozen or have an obstacle, by merchant and order."""
+    keys = [{"merchant_id": merchant_id, "order_id": order_id} for merchant_id, order_id in orders]
+    return {
+        key: f"frozen: {row['frozen_cause']}" if row["frozen_ms"] is not None else row["obstacle_cause"]
+        for key, row in (await _read_payouts(home, keys)).items()
+        if row["frozen_ms"] is not None or row["obstacle_cause"] is not None
+    }
+
+
+async def _read_payouts(home: Connection, rows: Sequence[Row]) -> dict[tuple[int, int], Row]:
+    found = await fetch(home, QUERIES["read_payouts"].text, _keys_of(rows)) if rows else []
+    return {(row["merchant_id"], row["order_id"]): row for row in found}
+
+
 async def _show(home: Connection, rows: Sequence[Row]) -> list[OrderLine]:
     """The orders with their payouts."""
-    found = await fetch(home, QUERIES["read_payouts"].text, _keys_of(rows)) if rows else []
-    payouts = {(row["merchant_id"], row["order_id"]): row for row in found}
+    payouts = await _read_payouts(home, rows)
     with_payouts = [{**row, **payouts.get((row["merchant_id"], row["order_id"]), _NO_PAYOUT)} for row in rows]
     return [_show_one(row) for row in with_payouts]
 
