@@ -395,6 +395,8 @@ def test_with_json_what_could_not_be_asked_is_answered_with_a_document(wallet: W
             ("book", "credit", "Shop", "EUR", "1", "--reason", "x"),
             "Invalid value for 'CURRENCY': 'EUR' is not one of 'USDT', 'KFB'.",
         ),
+        (("screening", "show", "x"), "Invalid value for 'NUMBER': It is a whole number"),
+        (("audit", "list", "--limit", "0"), "Invalid value for '--limit': It is greater than or equal to 1"),
         (("rates", "look"), "No such command 'look'. rates has set, remove, list, pause, resume."),
         (("nothing",), "No such command"),
         (("withdrawals", "list", "--status", "lost"), "--status is one of"),

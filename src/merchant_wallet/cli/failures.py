@@ -13,6 +13,7 @@ PERMISSION_HINT: Final = " Use a user that may use it. Another folder for the wa
 STATUS_WORDS: Final = ("pending", "processing", "paid", "failed", "cancelled", "expired", "refunded")
 """The statuses of withdrawals, 0 to 6, as the pages call them."""
 _STATUS: Final = re.compile(r"an order in status ([0-6])(?![0-9])")
+_MOVED: Final = re.compile(r"be moved to status ([0-6])(?![0-9])")
 
 
 class Failure(Exception):
@@ -138,6 +139,7 @@ def _explain_refusal(error: Exception) -> Failure | None:
     if isinstance(error, Refused):
         refusal = error.refusal
         msg = _STATUS.sub(lambda found: f"an order that is {STATUS_WORDS[int(found[1])]}", refusal.msg)
+        msg = _MOVED.sub(lambda found: f"become {STATUS_WORDS[int(found[1])]}", msg)
         figures = f"; {refusal.figures}" if refusal.figures else ""
         return Failure(f"Refused ({refusal.code}): {msg}{figures}.", code=refusal.code)
     known = (

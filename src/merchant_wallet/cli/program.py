@@ -69,8 +69,11 @@ def explain_usage(error: Any) -> None:
         getattr(error, "message", None) or "",
         getattr(getattr(error, "ctx", None), "command", None),
     )
-    if message.startswith("Value error, "):
-        error.message = message.removeprefix("Value error, ")
+    if message.startswith(("Value error, ", "Input should be ")):
+        said, _, _ = message.removeprefix("Value error, ").partition(", unable to parse")
+        error.message = said.replace("Input should be a valid integer", "It is a whole number").replace(
+            "Input should be", "It is"
+        )
     elif message.startswith("No such command") and message.endswith("'.") and group is not None:
         known = ", ".join(getattr(group, "commands", ()))
         error.message = f"{message} {group.name} has {known}."
