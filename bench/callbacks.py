@@ -26,6 +26,7 @@ from merchant_wallet import postgres
 from merchant_wallet.base import db
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.currencies import USDT
+from merchant_wallet.base.setting_types import LOOPBACK
 from merchant_wallet.base.workers import Connect
 from merchant_wallet.book.commands import Adjust, Cancel, Command, CreateWithdrawal, Submission
 from merchant_wallet.book.nonce_partitions import ensure_nonce_partitions
@@ -34,7 +35,7 @@ from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.book.writer import Writer
 from merchant_wallet.callbacks.client import CallbackClient
 from merchant_wallet.callbacks.sender import MAX_CONCURRENT, CallbackSender
-from merchant_wallet.callbacks.target_policy import LOOPBACK, TargetPolicy, make_resolver
+from merchant_wallet.callbacks.target_policy import TargetPolicy, make_resolver
 from merchant_wallet.merchants import store
 from merchant_wallet.merchants.keys import Keyring
 from merchant_wallet.observability import logs
