@@ -135,7 +135,7 @@ def test_an_order_that_is_finished_is_neither_approved_nor_cancelled(wallet: Wal
     listed = wallet.run("withdrawals", "list", "--status", "cancelled").stdout.splitlines()
     assert listed[0].split() == [
         *("merchantId", "orderId", "mcOrderId", "amount", "currency", "fee"),
-        *("chainType", "address", "status", "approvals", "createdMs"),
+        *("chainType", "address", "status", "approvals", "waitsFor", "created"),
     ]
 
 
@@ -168,7 +168,7 @@ def test_an_order_that_is_not_named_is_a_mistake_in_typing(wallet: Wallet, names
 def test_a_refund_that_was_kept_back_is_given(wallet: Wallet) -> None:
     merchant_id = open_shop(wallet)
     order_id = wallet.order(merchant_id, "40", approval_limit="100")
-    assert "can't become refunded." in wallet.refuse("withdrawals", "refund", order_id)
+    assert "can't be refunded." in wallet.refuse("withdrawals", "refund", order_id)
     wallet.submit(merchant_id, TakeUp(order_id))
     wallet.submit(merchant_id, Fail(order_id, "no such address"))
     assert wallet.balance("Shop", "merchant:USDT") == "60"

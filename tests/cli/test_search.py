@@ -117,7 +117,10 @@ def test_orders_are_listed_by_every_status_as_word_and_number_and_by_the_console
     )
     assert wallet.ask("screening", "list", "--status", "held")["screenings"] == []
     assert "pending, processing, paid" in wallet.refuse("withdrawals", "list", "--status", "done", status=2)
-    assert "--from and --to are days" in wallet.refuse(
+    wrong = wallet.refuse("withdrawals", "list", "--at-least", "5k")
+    assert wrong == "--at-least: '5k' is not a plain decimal number such as 12.5."
+    assert "--address: " in wallet.refuse("withdrawals", "list", "--address", "xyz", status=2)
+    assert "--from and --to are days such as 2026-10-05, not '2020-13-01'." in wallet.refuse(
         "withdrawals", "list", "--from", "2020-13-01", status=2
     )
 

@@ -80,7 +80,12 @@ def list_some(
         return {"entries": [describe(entry, names) for entry in rows], "nextBefore": last and last.audit_no}
 
     document = run(data, act)
-    terminal.print_list(document, "entries", LIST_COLUMNS, as_json)
+    hidden = (
+        "Actors and actions are compared whole: operator:ann, cli:root, merchant.set."
+        if actor or action
+        else ""
+    )
+    terminal.print_list(document, "entries", LIST_COLUMNS, as_json, hidden=hidden)
     if document["nextBefore"] is not None:
         terminal.note_more(f"--before {document['nextBefore']}")
 

@@ -33,7 +33,7 @@ LIST_COLUMNS = terminal.Table(
     "nextMs",
     "createdMs",
     "deliveredMs",
-    spare=("createdMs", "nextMs"),
+    spare=("createdMs", "merchantId", "nextMs"),
 )
 ATTEMPT_COLUMNS = terminal.Table(
     "attemptNo", "atMs", "address", "httpStatus", "latencyMillis", "error", "remark", "answer"

@@ -19,6 +19,7 @@ from merchant_wallet.cli.options import (
     MerchantOption,
     SinceOption,
     UntilOption,
+    read_address,
     read_amount,
     read_days,
     read_deposit_state,
@@ -98,7 +99,7 @@ def list_some(
     if merchant is None and user is not None:
         raise Failure("Name the merchant of the sub-user with --merchant.", CANNOT_RUN)
     from_ms, to_ms = read_days(since, until)
-    recipient, state = _read_address(address), read_deposit_state(status)
+    recipient, state = read_address(address), read_deposit_state(status)
     is_filtered = bool(merchant or state or address or chain or since or until)
 
     async def act(session: Session) -> dict[str, Any]:
@@ -150,15 +151,6 @@ async def _find_user(session: Session, merchant_id: int, ext_user_id: str) -> in
 
     async with session.cell(merchant_id) as cell:
         return (await controls.read_by_ext_user_id(cell, merchant_id, ext_user_id)).user_id
-
-
-def _read_address(text: str | None) -> bytes | None:
-    from merchant_wallet.base.addresses import parse_pasted_address
-
-    try:
-        return None if text is None else parse_pasted_address(text)[1]
-    except ValueError as error:
-        raise Failure(f"--address: {error}.", CANNOT_RUN) from None
 
 
 async def _find(session: Session, tx_hash: str) -> "list[DepositLine]":

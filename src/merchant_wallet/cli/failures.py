@@ -139,7 +139,7 @@ def _explain_refusal(error: Exception) -> Failure | None:
     if isinstance(error, Refused):
         refusal = error.refusal
         msg = _STATUS.sub(lambda found: f"an order that is {STATUS_WORDS[int(found[1])]}", refusal.msg)
-        msg = _MOVED.sub(lambda found: f"become {STATUS_WORDS[int(found[1])]}", msg)
+        msg = _MOVED.sub(lambda found: f"be {STATUS_WORDS[int(found[1])]}", msg)
         figures = f"; {refusal.figures}" if refusal.figures else ""
         return Failure(f"Refused ({refusal.code}): {msg}{figures}.", code=refusal.code)
     known = (

@@ -150,12 +150,12 @@ def keep_former_name(app: typer.Typer, former: str, today: str, act: Callable[..
     app.command(former, hidden=True)(run_former)
 
 
-def read_amount(text: str) -> int:
+def read_amount(text: str, name: str = "AMOUNT") -> int:
     """A typed amount in units. Raises Failure."""
     try:
         return parse_units(text)
     except ValueError as error:
-        raise Failure(f"AMOUNT: {error}.") from None
+        raise Failure(f"{name}: {error}.") from None
 
 
 def read_days(since: str | None, until: str | None) -> tuple[int | None, int | None]:
@@ -165,9 +165,20 @@ def read_days(since: str | None, until: str | None) -> tuple[int | None, int | N
 
     try:
         first, last = (None if text is None else (parse_day(text) - EPOCH).days for text in (since, until))
-    except ValueError as error:
-        raise Failure(f"--from and --to are days such as 2026-10-05: {error}.", CANNOT_RUN) from None
+    except ValueError:
+        typed = " and ".join(repr(text) for text in (since, until) if text is not None)
+        raise Failure(f"--from and --to are days such as 2026-10-05, not {typed}.", CANNOT_RUN) from None
     return None if first is None else first * DAY_MS, None if last is None else (last + 1) * DAY_MS
+
+
+def read_address(text: str | None) -> bytes | None:
+    """The 20 bytes of a typed address of any chain, or None. Raises Failure."""
+    from merchant_wallet.base.addresses import parse_pasted_address
+
+    try:
+        return None if text is None else parse_pasted_address(text)[1]
+    except ValueError as error:
+        raise Failure(f"--address: {error}.", CANNOT_RUN) from None
 
 
 def read_percent(text: str | None, option: str) -> str | None:

@@ -32,7 +32,7 @@ LIST_COLUMNS = terminal.Table(
     "limitDebit",
     "limitDay",
     "address",
-    spare=("limitDay", "limitDebit", "paused"),
+    spare=("limitDay", "limitDebit", "address", "paused"),
 )
 
 ExtArgument = Annotated[str, typer.Argument(metavar="EXT", help="The merchant's own id, extUserId.")]

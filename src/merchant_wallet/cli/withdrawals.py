@@ -20,8 +20,9 @@ from merchant_wallet.cli.options import (
     SinceOption,
     UntilOption,
     keep_former_name,
+    read_address,
+    read_amount,
     read_days,
-    read_limit,
     read_status,
 )
 from merchant_wallet.cli.session import Session, find_actor, run
@@ -98,7 +99,8 @@ def list_some(
       merchant-wallet withdrawals list --status paid --from 2026-10-01 --to 2026-10-31
     """
     wanted, (from_ms, to_ms) = read_status(status), read_days(since, until)
-    least_units = (read_limit(least, "--at-least") if least else 0) or 0
+    least_units = read_amount(least, "--at-least") if least else 0
+    read_address(address)
     is_filtered = bool(address or chain or since or until or least)
 
     async def act(session: Session) -> dict[str, Any]:

@@ -287,7 +287,7 @@ def _say_text(name: str, value: str, facts: Mapping[str, Any]) -> str:
     if name in _PERCENTS:
         return show_percent(value)
     if name in _IN_USDT and "asset" not in facts:
-        return f"{group_digits(value)} {facts.get('currency') or USDT}"
+        return f"{value} {facts.get('currency') or USDT}"
     return _spell(value).lower() if _is_word(value) else value
 
 
