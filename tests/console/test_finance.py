@@ -248,7 +248,7 @@ def test_a_merchants_own_person_has_the_part_of_the_audit_log_that_is_its_own(
     whole = read_rows(ann, f"{FINANCE}/files/send?{query}&merchant={traded.merchant_id}")
     assert {row["Merchant"] for row in whole} == {str(traded.merchant_id)}
     actions = {row["Action"] for row in whole}
-    assert {"refused what screening held", "proposed: changed a merchant's settings"} <= actions
+    assert {"refused what screening held", "proposed to change a merchant's settings"} <= actions
     assert "created a key of the platform" in {
         row["Action"] for row in read_rows(ann, f"{FINANCE}/files/send?{query}")
     }
