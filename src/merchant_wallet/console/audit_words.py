@@ -144,18 +144,11 @@ SANDBOX_ACTIONS: Final[Mapping[str, str]] = {
     "sandbox.screening": N_("played: screening decided"),
 }
 """What merchants play in the sandbox, for their tests."""
-STAGES: Final[Mapping[str, str]] = {
+PLAYED_STAGES: Final[Mapping[str, str]] = {
     "asked": N_("asked for: {what}"),
-    "propose": N_("proposed: {what}"),
-    "refuse": N_("refused the proposal: {what}"),
-    "withdraw": N_("withdrew the proposal: {what}"),
     "refused": N_("was refused: {what}"),
-    "fail": N_("accepted, and it failed: {what}"),
-    "failed": N_("failed: {what}"),
-    "lapsed": N_("was not begun in time: {what}"),
-    "cancel": N_("called off: {what}"),
 }
-"""The last part of an action that is not done by itself."""
+"""The last part of an action of the sandbox that is not done by itself."""
 REQUESTS: Final[Mapping[str, str]] = {
     "adjustment.accept": N_("accept an adjustment"),
     "book.credit": N_("credit a merchant's balance"),
@@ -203,7 +196,7 @@ REQUESTS: Final[Mapping[str, str]] = {
     "withdrawal.refund": N_("refund a withdrawal"),
 }
 """What is asked for or proposed, of each action that is not always done by itself."""
-REQUEST_STAGES: Final[Mapping[str, str]] = {
+STAGES: Final[Mapping[str, str]] = {
     "asked": N_("asked to {what}"),
     "propose": N_("proposed to {what}"),
     "refuse": N_("refused the proposal to {what}"),
@@ -214,7 +207,7 @@ REQUEST_STAGES: Final[Mapping[str, str]] = {
     "lapsed": N_("asked to {what}, which was not begun in time"),
     "cancel": N_("called off the request to {what}"),
 }
-"""The stages of these actions. `STAGES` is for what is played, and for entries of other versions."""
+"""The last part of such an action."""
 SUBJECTS: Final[Mapping[str, str]] = {
     "address": N_("address {which}"),
     "archive": N_("archive {which}"),
@@ -249,17 +242,13 @@ def say_action(action: str, translate: Translate) -> str:
     """What was done, in words."""
     name = rename_action(action)
     base, _, stage = name.rpartition(".")
-    if (words := _find_words(name)) is not None:
+    if (words := ACTIONS.get(name) or SANDBOX_ACTIONS.get(name)) is not None:
         return translate(words)
-    if base in REQUESTS and stage in REQUEST_STAGES:
-        return translate(REQUEST_STAGES[stage], what=translate(REQUESTS[base]))
-    if (words := _find_words(base)) is not None and stage in STAGES:
-        return translate(STAGES[stage], what=translate(words))
+    if base in REQUESTS and stage in STAGES:
+        return translate(STAGES[stage], what=translate(REQUESTS[base]))
+    if base in SANDBOX_ACTIONS and stage in PLAYED_STAGES:
+        return translate(PLAYED_STAGES[stage], what=translate(SANDBOX_ACTIONS[base]))
     return action
-
-
-def _find_words(action: str) -> str | None:
-    return ACTIONS.get(action) or SANDBOX_ACTIONS.get(action)
 
 
 def say_subject(subject: str, names: Mapping[int, str], translate: Translate) -> tuple[str, str]:
