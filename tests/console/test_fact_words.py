@@ -116,6 +116,12 @@ def test_every_act_is_a_sentence_without_program_text_in_both_languages() -> Non
             " Refused with code: 42200; Reason: amount: more than the available balance",
         ),
         (
+            "withdrawal.approve",
+            {"done": True, "txnStatus": 0, "approvedBy": "operator:ann"},
+            "ann approved a withdrawal: order 8589934595. Status: Approved, not yet paid; Approved by: ann",
+        ),
+        ("callback.resend", {"resent": 0}, "ann sent a callback again: order 8589934595. Sent again: 0"),
+        (
             "wallet.thaw",
             {"stops": [{"cause": "a signer is away", "sinceMs": NOW_MS}]},
             "ann resumed payouts: order 8589934595."

@@ -74,9 +74,9 @@ def explain_usage(error: Any) -> None:
         error.message = said.replace("Input should be a valid integer", "It is a whole number").replace(
             "Input should be", "It is"
         )
-    elif message.startswith("No such command") and message.endswith("'.") and group is not None:
+    elif message.startswith("No such command") and message.endswith("'.") and not isinstance(group, Program):
         known = ", ".join(getattr(group, "commands", ()))
-        error.message = f"{message} {group.name} has {known}."
+        error.message = f"{message} {getattr(group, 'name', '')} has {known}."
 
 
 def explain_minus(error: Exception) -> None:

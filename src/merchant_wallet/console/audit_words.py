@@ -302,7 +302,8 @@ def _name_reference(action: str, facts: Facts) -> Facts:
 
 def _says_nothing(name: str, value: object, entry: AuditEntry) -> bool:
     """Whether a fact that was not there before adds nothing to the entry's sentence."""
-    if value in (None, False, [], {}) or (value == 0 and name.endswith(("Ms", "_ms"))):
+    # Of zeros only that of a moment is empty.
+    if value is None or value is False or value in ([], {}) or (value == 0 and name.endswith(("Ms", "_ms"))):
         return True
     is_said = {
         "done": value is True,

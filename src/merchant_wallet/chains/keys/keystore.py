@@ -127,8 +127,7 @@ def check_passphrase(folder: Path, passphrase: str) -> None:
     """Check that a passphrase is long enough and opens the existing keys. Raises KeystoreError."""
     if len(passphrase) < MIN_PASSPHRASE_CHARS:
         raise KeystoreError(
-            f"The keystore's passphrase must have at least {MIN_PASSPHRASE_CHARS} characters, this one has"
-            f" {len(passphrase)}."
+            f"The keystore's passphrase must have at least {MIN_PASSPHRASE_CHARS} characters."
         )
     for name in list_addresses(folder):
         _open(folder, name, passphrase)
