@@ -50,6 +50,7 @@ def test_a_statement_of_one_account_adds_up(shop: Wallet) -> None:
     assert [row["balance"] for row in rows] == ["100", "70", "77"]
 
 
+@in_one_cell
 def test_an_entry_is_shown_by_its_id_or_its_reference_with_the_balances_after_it(shop: Wallet) -> None:
     refund = ("book", "credit", "Shop", "USDT", "5", "--reason", "ticket 12", "--ref", "bank 4711")
     entry_id = shop.ask(*refund)["entryId"]
