@@ -196,6 +196,9 @@ def test_a_frozen_order_is_thawed_once(wallet: Wallet) -> None:
     assert not judge_payouts(wallet)
     thawed = wallet.run("withdrawals", "resume", order_id)
     assert "is resumed" in thawed.stderr
+    [resumption] = wallet.ask("withdrawals", "show", order_id)["resumptions"]
+    assert (resumption["frozenMs"], resumption["cause"], resumption["resumedMs"] > 1) == (1, "x", True)
+    assert resumption["resumedBy"] in thawed.stdout
     assert judge_payouts(wallet)
     assert wallet.ask("withdrawals", "cancel", order_id)["txnStatus"] == "4"
     assert wallet.refuse_document("withdrawals", "resume", "Shop", order_id)["code"] is None

@@ -11,7 +11,9 @@ from merchant_wallet.book.state import Step
 from merchant_wallet.console.order_timeline import (
     CURRENT,
     FROZEN,
+    RESUMED,
     TODO,
+    WAS_FROZEN,
     WRONG,
     Timeline,
     TimelineEvent,
@@ -19,6 +21,7 @@ from merchant_wallet.console.order_timeline import (
 )
 from merchant_wallet.console.withdrawal_order import Transfer
 from merchant_wallet.reporting.callbacks import Callback
+from merchant_wallet.withdrawals.acts import Resumption
 
 COIN = 1_000_000
 PATHS = {0: (), 1: (1,), 2: (1, 2), 3: (1, 3), 4: (4,), 5: (5,), 6: (1, 3, 6)}
@@ -74,7 +77,7 @@ def test_an_order_that_waits_says_for_whom_and_what_comes_after() -> None:
 def test_above_the_second_limit_the_first_approval_is_shown_and_a_second_awaited() -> None:
     moments = build(order(second_limit_units=COIN, first_approved_by="operator:ann"))
     assert titles(moments)[1:3] == ["First approval", "Waits for a second person's approval"]
-    assert moments[1].note == "operator:ann"
+    assert moments[1].who == "operator:ann"
 
 
 def test_past_steps_are_in_order_of_time() -> None:
@@ -117,18 +120,18 @@ def test_a_failure_tells_its_cause_and_waits_for_the_refund() -> None:
 
 
 @each_row(
-    ("names", "me", "note"),
+    ("names", "me", "who"),
     [
         (True, "operator:ben", "operator:ann"),
         (False, "merchant:shop", ""),
         (False, "operator:ann", "operator:ann"),
     ],
 )
-def test_who_acted_is_named_to_the_platforms_people_and_to_oneself(names: bool, me: str, note: str) -> None:
+def test_who_acted_is_named_to_the_platforms_people_and_to_oneself(names: bool, me: str, who: str) -> None:
     cancelled = build(order(4), names=names, me=me)[-1]
-    assert (cancelled.title, cancelled.note) == ("Cancelled", note)
+    assert (cancelled.title, cancelled.who) == ("Cancelled", who)
     approved = build(order(1, approved_ms=15, approved_by="operator:ann"), names=names, me=me)[1]
-    assert (approved.title, approved.note) == ("Approved", note)
+    assert (approved.title, approved.who) == ("Approved", who)
 
 
 @pytest.mark.parametrize(("status", "title"), [(4, "Cancelled"), (5, "Expired: not approved in time")])
@@ -140,6 +143,22 @@ def test_an_order_that_came_to_nothing_has_nothing_before_it(status: int, title:
 
 def test_a_freeze_is_an_event_for_the_platform_and_not_for_the_merchant() -> None:
     cause = "the journal has no entry for this order"
-    for names, told in ((True, [cause]), (False, [])):
-        made = Timeline(order(1), steps(1), [], [], names, "", frozen_ms=15, frozen_cause=cause)
-        assert [one.note for one in build_timeline(made) if one.title == FROZEN] == told
+    resumed = [Resumption(14, "operator:ann", "a second look found something else", 13)]
+    for names in (True, False):
+        made = Timeline(
+            order(1), steps(1), [], [], names, "", frozen_ms=15, frozen_cause=cause, resumed=resumed
+        )
+        told = [
+            (one.title, one.at_ms, one.who, one.note)
+            for one in build_timeline(made)
+            if one.title in (FROZEN, WAS_FROZEN, RESUMED)
+        ]
+        assert (
+            told
+            == [
+                (WAS_FROZEN, 13, "", "a second look found something else"),
+                (RESUMED, 14, "operator:ann", ""),
+                (FROZEN, 15, "", cause),
+            ]
+            * names
+        )

@@ -110,6 +110,9 @@ def test_the_first_reason_that_applies_is_shown() -> None:
     }
     order = an_order(**everything)
     assert text_of(order, STOP) == wait_reasons.FROZEN
+    begun = find_reason(msgspec.structs.replace(order, status=1), [], NOW_MS)
+    assert begun is not None
+    assert (begun.way, wait_reasons.WAYS[begun.text]) == (freeing.FROZEN_BEGUN, freeing.FROZEN)
     order = msgspec.structs.replace(order, frozen_cause=None, frozen_ms=None)
     assert text_of(order, STOP) == wait_reasons.SUSPENDED
     order = msgspec.structs.replace(order, is_merchant_active=True)

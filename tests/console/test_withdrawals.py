@@ -324,8 +324,8 @@ def test_an_orders_page_tells_its_life_with_times_causes_and_hashes(till: Till, 
         )
     ]
     assert places == sorted(places)
-    assert f"· operator:{ann.name} Second approval" in told
-    assert f"· operator:{ben.name} Payment began" in told
+    assert f"· {ann.name} Second approval" in told
+    assert f"· {ben.name} Payment began" in told
     assert f'data-copy="{tx_hash}"' in page
     assert f"evt_{order}_2" in told
     assert ["Withdrawal created" in told, "Withdrawal paid" in told] == [True, True]
@@ -374,6 +374,9 @@ def test_a_frozen_payout_says_why_and_goes_on_when_it_is_thawed(till: Till, peop
     assert "another address" not in user.page(f"{QUEUE}/{order}")
     assert "Resumed." in read_text(operator.follow(operator.post(f"{QUEUE}/{order}/thaw")).text)
     assert audit(till.platform, f"order {order}") == [(f"operator:{operator.name}", "withdrawal.thaw")]
+    told = read_text(operator.page(f"{QUEUE}/{order}"))
+    assert "Frozen 1970-01-01 00:00:00 UTC · the journal says another address Created" in told
+    assert f" UTC · {operator.name} " in told.partition(" Resumed ")[2]
     assert "nothing was changed" in read_text(operator.follow(operator.post(f"{QUEUE}/{order}/thaw")).text)
 
 

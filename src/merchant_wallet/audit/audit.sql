@@ -55,6 +55,14 @@ select audit_no, at_ms, actor, action, subject, merchant_id, source, before, aft
  order by audit_no desc
  limit %(limit)s::int;
 
+-- name: list_of_subject
+-- The newest entries of one kind about one thing. Of a kind that is rare: its others are read, too.
+select audit_no, at_ms, actor, action, subject, merchant_id, source, before, after, hash
+  from audit_entry
+ where merchant_id = %(merchant_id)s::bigint and action = %(action)s::text and subject = %(subject)s::text
+ order by audit_no desc
+ limit %(limit)s::int;
+
 -- name: begin_snapshot
 -- The whole log is verified in one snapshot.
 set transaction isolation level repeatable read, read only;

@@ -234,6 +234,14 @@ async def list_entries(
     return sorted(chain.from_iterable(pages), key=attrgetter("audit_no"), reverse=True)[:limit]
 
 
+async def list_of_subject(
+    conn: Connection, merchant_id: int, action: str, subject: str, *, limit: int = 50
+) -> list[AuditEntry]:
+    """The newest entries of a rare kind about one thing of a merchant, newest first."""
+    values = {"merchant_id": merchant_id, "action": action, "subject": subject, "limit": limit}
+    return await _read(conn, "list_of_subject", values)
+
+
 def rename_action(action: str) -> str:
     """What an action, or a stage of one, is called today."""
     for former, today in FORMER_ACTIONS.items():

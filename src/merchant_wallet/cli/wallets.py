@@ -218,8 +218,13 @@ def _describe(wallet: "WalletShown") -> dict[str, Any]:
 
 async def read_payout(session: Session, merchant_id: int, order_id: int) -> dict[str, Any]:
     """What the payer knows of an order and everything it signed for it, for `withdrawals show`."""
+    from merchant_wallet.withdrawals.acts import list_resumptions
     from merchant_wallet.withdrawals.payouts import read_signed, show_payout
 
+    resumptions = [
+        {"frozenMs": one.frozen_ms, "cause": one.cause, "resumedMs": one.at_ms, "resumedBy": one.actor}
+        for one in await list_resumptions(session.conn, merchant_id, order_id)
+    ]
     shown = await show_payout(session.conn, merchant_id, order_id)
     attempts = [
         {
@@ -239,4 +244,5 @@ async def read_payout(session: Session, merchant_id: int, order_id: int) -> dict
         "frozenMs": shown and shown.frozen_ms,
         "frozenCause": shown and shown.frozen_cause,
         "attempts": attempts,
+        "resumptions": resumptions,
     }

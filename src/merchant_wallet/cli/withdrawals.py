@@ -57,6 +57,7 @@ LIST_COLUMNS = terminal.Table(
     spare=("fee", "currency", "address", "createdMs", "merchantId", "approvals", "chainType", "mcOrderId"),
 )
 ATTEMPT_COLUMNS = terminal.Table("attemptNo", "txHash", "signedMs", "broadcastMs")
+RESUMPTION_COLUMNS = terminal.Table("frozenMs", "cause", "resumedMs", "resumedBy")
 STEP_COLUMNS = terminal.Table("stepNo", "fromStatus", "toStatus", "atMs", "cause")
 
 OrderArgument = Annotated[
@@ -446,6 +447,7 @@ def _print_order(document: dict[str, Any], as_json: bool) -> None:
         for columns, rows in (
             (STEP_COLUMNS, list(map(_show_step, document["steps"]))),
             (ATTEMPT_COLUMNS, document["attempts"]),
+            (RESUMPTION_COLUMNS, document["resumptions"]),
         ):
             if rows:
                 terminal.print_table(columns, rows, follows=True)

@@ -47,10 +47,12 @@ class Way(msgspec.Struct, frozen=True):
 
 
 FROZEN: Final = Way(
-    N_(
-        "Compare the order, its signed transfers and the chain. Then resume it. A pending one can be"
-        " cancelled."
-    ),
+    N_("Compare the order, its signed transfers and the chain. Then resume it, or cancel it."),
+    Right.THAW,
+    command="merchant-wallet withdrawals resume",
+)
+FROZEN_BEGUN: Final = Way(
+    N_("Compare the order, its signed transfers and the chain. Then resume it."),
     Right.THAW,
     command="merchant-wallet withdrawals resume",
 )

@@ -27,6 +27,7 @@ from merchant_wallet.reporting.callbacks import Callback
 from merchant_wallet.screening.screening_states import State
 from merchant_wallet.screening.store import Screening
 from merchant_wallet.web.languages import N_
+from merchant_wallet.withdrawals.acts import Resumption
 
 DONE: Final = "done"
 CURRENT: Final = "current"
@@ -52,6 +53,8 @@ WAITS_FOR_SECOND: Final = N_("Waits for a second person's approval")
 SIGNED: Final = N_("Transfer {number} signed")
 SENT: Final = N_("Transfer {number} taken by a node")
 FROZEN: Final = N_("Frozen until an operator has looked")
+WAS_FROZEN: Final = N_("Frozen")
+RESUMED: Final = N_("Resumed")
 TO_BE_PAID: Final = N_("Payment on the chain")
 TO_BE_FINAL: Final = N_("Final on the chain")
 CALLBACK_DUE: Final = N_("Merchant told")
@@ -87,13 +90,17 @@ class SignedTransfer(Protocol):
 
 
 class TimelineEvent(msgspec.Struct, frozen=True):
-    """One point of the timeline. `note` is shown as it is, `code` as a hash to copy. `word` is translated."""
+    """One point of the timeline. `who` is an actor, `note` a cause, `code` a hash to copy.
+
+    `word` is translated.
+    """
 
     title: str
     at_ms: int | None = None
     state: str = DONE
     values: Mapping[str, str | int] = {}
     word: str = ""
+    who: str = ""
     note: str = ""
     code: str = ""
 
@@ -111,11 +118,12 @@ class Timeline(msgspec.Struct, frozen=True):
     screening: Screening | None = None
     frozen_ms: int | None = None
     frozen_cause: str = ""
+    resumed: Sequence[Resumption] = ()
 
 
 def build_timeline(timeline: Timeline) -> list[TimelineEvent]:
     """The points of the timeline, what comes next last."""
-    parts = (_list_steps, _list_approvals, _list_screening, _list_freeze, _list_transfers)
+    parts = (_list_steps, _list_approvals, _list_screening, _list_freezes, _list_transfers)
     past = sorted([moment for part in parts for moment in part(timeline)], key=_at)
     return [*past, *_list_callbacks(timeline), *_list_remaining(timeline)]
 
@@ -131,20 +139,12 @@ def _list_steps(timeline: Timeline) -> list[TimelineEvent]:
             TITLES[step.to_status],
             step.at_ms,
             WRONG if step.to_status == FAILED else DONE,
-            note=_describe_cause(timeline, step),
+            who=_show_actor(timeline, canceller_of(step.cause)) if step.to_status == CANCELLED else "",
+            note=step.cause if step.to_status == FAILED else "",
             code=(timeline.order.tx_hash or "") if step.to_status == PAID else "",
         )
         for step in timeline.steps
     ]
-
-
-def _describe_cause(timeline: Timeline, step: Step) -> str:
-    """The cause, if it says more than the step itself: of a failure or a cancellation."""
-    if step.to_status == FAILED:
-        return step.cause
-    if step.to_status == CANCELLED:
-        return _show_actor(timeline, canceller_of(step.cause))
-    return ""
 
 
 def _show_actor(timeline: Timeline, actor: str) -> str:
@@ -161,10 +161,10 @@ def _list_approvals(timeline: Timeline) -> list[TimelineEvent]:
     if first is not None and (order.first_approved_ms or order.approved_ms) is not None:
         # Orders of older versions do not have the time of their first approval.
         at_ms = order.first_approved_ms or order.approved_ms
-        given.append(TimelineEvent(FIRST_YES, at_ms, note=_show_actor(timeline, first)))
+        given.append(TimelineEvent(FIRST_YES, at_ms, who=_show_actor(timeline, first)))
     if order.approved_ms is not None:
         title = APPROVED if first is None else SECOND_YES
-        given.append(TimelineEvent(title, order.approved_ms, note=_show_actor(timeline, second or "")))
+        given.append(TimelineEvent(title, order.approved_ms, who=_show_actor(timeline, second or "")))
     return given
 
 
@@ -174,14 +174,21 @@ def _list_screening(timeline: Timeline) -> list[TimelineEvent]:
     if found is None or not timeline.names or found.state not in SCREENED:
         return []
     state = WRONG if found.state is State.REFUSED else DONE
-    return [TimelineEvent(SCREENED[found.state], found.changed_ms, state, note=found.decided_by or "")]
+    return [TimelineEvent(SCREENED[found.state], found.changed_ms, state, who=found.decided_by or "")]
 
 
-def _list_freeze(timeline: Timeline) -> list[TimelineEvent]:
-    """The freeze that holds the order now, for the platform's staff."""
-    if timeline.frozen_ms is None or not timeline.names:
+def _list_freezes(timeline: Timeline) -> list[TimelineEvent]:
+    """Each freeze and who ended it, and the one that holds the order now. For the platform's staff."""
+    if not timeline.names:
         return []
-    return [TimelineEvent(FROZEN, timeline.frozen_ms, WRONG, note=timeline.frozen_cause)]
+    points = []
+    for one in timeline.resumed:
+        if one.frozen_ms is not None:
+            points.append(TimelineEvent(WAS_FROZEN, one.frozen_ms, WRONG, note=one.cause or ""))
+        points.append(TimelineEvent(RESUMED, one.at_ms, who=one.actor))
+    if timeline.frozen_ms is not None:
+        points.append(TimelineEvent(FROZEN, timeline.frozen_ms, WRONG, note=timeline.frozen_cause))
+    return points
 
 
 def _list_transfers(timeline: Timeline) -> list[TimelineEvent]:
@@ -215,7 +222,7 @@ def _list_remaining(timeline: Timeline) -> list[TimelineEvent]:
     if order.status == PENDING and order.approved_ms is None:
         first = order.first_approved_by
         is_dated = first is None or order.first_approved_ms is not None
-        given = [] if is_dated else [TimelineEvent(FIRST_YES, note=_show_actor(timeline, first or ""))]
+        given = [] if is_dated else [TimelineEvent(FIRST_YES, who=_show_actor(timeline, first or ""))]
         title = WAITS_FOR_SECOND if first is not None else WAITS_FOR_ONE
         waits = TimelineEvent(title, state=CURRENT, word="" if count_needed_approvals(order) == 1 else TWO)
         return [*given, waits, TimelineEvent(TO_BE_PAID, state=TODO), TimelineEvent(CALLBACK_DUE, state=TODO)]

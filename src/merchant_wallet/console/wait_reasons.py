@@ -100,7 +100,10 @@ WAYS: Final[Mapping[str, Way]] = {
 
 
 class Reason(msgspec.Struct, frozen=True):
-    """Why an order waits: an English text with its values. Only the platform's staff see `who` and `why`."""
+    """Why an order waits: an English text with its values. Only the platform's staff see `who` and `why`.
+
+    `is_begun`: the payment has begun, so the order can't be cancelled.
+    """
 
     tone: str
     text: str
@@ -108,11 +111,12 @@ class Reason(msgspec.Struct, frozen=True):
     who: str = ""
     why: str = ""
     since_ms: int | None = None
+    is_begun: bool = False
 
     @property
     def way(self) -> Way:
         """Who can free the order, and how."""
-        return WAYS[self.text]
+        return freeing.FROZEN_BEGUN if self.is_begun and self.text == FROZEN else WAYS[self.text]
 
 
 def find_reason(
@@ -130,7 +134,9 @@ def find_reason(
     if rollback := next((one for one in stops if one.kind == ROLLBACK), None):
         return describe_blocker(rollback)
     if order.frozen_cause is not None:
-        return Reason("bad", FROZEN, values, why=order.frozen_cause, since_ms=order.frozen_ms)
+        is_begun = order.status != PENDING
+        why, since_ms = order.frozen_cause, order.frozen_ms
+        return Reason("bad", FROZEN, values, why=why, since_ms=since_ms, is_begun=is_begun)
     if order.status == PENDING and not order.is_merchant_active:
         return Reason("warn", SUSPENDED, values)
     if stops and order.status != FAILED and not order.signed_no:

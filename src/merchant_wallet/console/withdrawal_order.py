@@ -33,7 +33,7 @@ from merchant_wallet.reporting.entries import EntryFilter
 from merchant_wallet.reporting.orders import OrderLine
 from merchant_wallet.reporting.payout_blockers import list_blockers
 from merchant_wallet.screening import store
-from merchant_wallet.withdrawals import payouts
+from merchant_wallet.withdrawals import acts, payouts
 from merchant_wallet.withdrawals.payouts import PayoutShown
 
 RELEASED_BY: Final[Mapping[int, str]] = {
@@ -107,6 +107,7 @@ async def _read(request: ConsoleRequest, conn: Connection, line: OrderLine) -> d
             screened,
             line.frozen_ms,
             line.frozen_cause or "",
+            await acts.list_resumptions(conn, line.merchant_id, line.order_id) if is_staff else (),
         )
     )
     shown: dict[str, Any] = {

@@ -7,9 +7,10 @@ resuming a chain needs two people is in `two_person_changes`.
 from collections.abc import Iterable
 from typing import Any, Final
 
+import msgspec
 from psycopg import AsyncConnection
 
-from merchant_wallet.audit.records import Author, Facts
+from merchant_wallet.audit.records import Author, Facts, list_of_subject
 from merchant_wallet.withdrawals import payouts, stops
 
 Connection = AsyncConnection[Any]
@@ -18,6 +19,15 @@ FREEZE: Final = "wallet.freeze"
 THAW: Final = "wallet.thaw"
 THAW_ORDER: Final = "withdrawal.thaw"
 _SUBJECT: Final = "wallet "
+
+
+class Resumption(msgspec.Struct, frozen=True, gc=False):
+    """Who resumed an order and when, and how it was frozen. Entries of older versions lack cause and time."""
+
+    at_ms: int
+    actor: str
+    cause: str | None
+    frozen_ms: int | None
 
 
 def format_subject(chain: str) -> str:
@@ -73,9 +83,24 @@ async def thaw_order(home: Connection, author: Author, merchant_id: int, order_i
     Afterwards the caller tells the merchant's cell, with `book.frozen_orders`.
     """
     async with home.transaction():
-        if not await payouts.thaw(home, merchant_id, order_id):
+        thawed = await payouts.thaw(home, merchant_id, order_id)
+        if thawed is None:
             return False
-        before, after = {"frozen": True}, {"frozen": False}
-        subject = f"order {order_id}"
-        await author.record(home, THAW_ORDER, subject, merchant_id, before=before, after=after)
+        before = {"frozen": True, "cause": thawed.cause, "frozenMs": thawed.frozen_ms}
+        subject = _format_order(order_id)
+        await author.record(home, THAW_ORDER, subject, merchant_id, before=before, after={"frozen": False})
     return True
+
+
+async def list_resumptions(home: Connection, merchant_id: int, order_id: int) -> list[Resumption]:
+    """How often an order was frozen and resumed, newest first."""
+    entries = await list_of_subject(home, merchant_id, THAW_ORDER, _format_order(order_id))
+    facts = [entry.before or {} for entry in entries]
+    return [
+        Resumption(entry.at_ms, entry.actor, before.get("cause"), before.get("frozenMs"))
+        for entry, before in zip(entries, facts, strict=True)
+    ]
+
+
+def _format_order(order_id: int) -> str:
+    return f"order {order_id}"

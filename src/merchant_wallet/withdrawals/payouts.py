@@ -335,10 +335,14 @@ async def release(
     await _write(connection, "release", claim, parameters)
 
 
-async def thaw(home: AsyncConnection, merchant_id: int, order_id: int) -> bool:
-    """Let a frozen order go on. False if it was not frozen. Its cell is next (`book.frozen_orders`)."""
+async def thaw(home: AsyncConnection, merchant_id: int, order_id: int) -> FrozenOrder | None:
+    """Let a frozen order go on. Returns how it was frozen; None if it was not.
+
+    Its cell is next (`book.frozen_orders`).
+    """
     cursor = await home.execute(_TEXTS["thaw"], {"merchant_id": merchant_id, "order_id": order_id})
-    return cursor.rowcount == 1
+    row = await cursor.fetchone()
+    return None if row is None else FrozenOrder(*row)
 
 
 async def wake(home: AsyncConnection, merchant_id: int, order_id: int, now_ms: int) -> None:

@@ -144,9 +144,15 @@ update payout
  where merchant_id = %(merchant_id)s::bigint and order_id = %(order_id)s::bigint and fence = %(fence)s::bigint;
 
 -- name: thaw
--- An operator lets the order go on. The next claim takes a higher token as always.
-update payout set frozen_cause = null, frozen_ms = null
- where merchant_id = %(merchant_id)s::bigint and order_id = %(order_id)s::bigint and frozen_ms is not null;
+-- An operator lets the order go on. The next claim takes a higher token as always. Returns why it was frozen.
+with frozen as (
+    select merchant_id, order_id, frozen_cause, frozen_ms from payout
+     where merchant_id = %(merchant_id)s::bigint and order_id = %(order_id)s::bigint and frozen_ms is not null
+       for update)
+update payout p set frozen_cause = null, frozen_ms = null
+  from frozen f
+ where p.merchant_id = f.merchant_id and p.order_id = f.order_id
+returning f.merchant_id, f.order_id, f.frozen_cause, f.frozen_ms;
 
 -- name: wake
 -- An order that waits for screening is due now. The next claim takes a higher token as always.
