@@ -5,7 +5,10 @@ Rules: the pages are the console's own routes, with the records of the tests of 
 looked at without a new line here. The states that a page can be in are listed.
 """
 
+import re
 from collections.abc import Callable, Iterator
+from functools import partial
+from socket import gethostname
 from typing import Final
 
 import pytest
@@ -14,7 +17,7 @@ from tests.browser.conftest import DESKTOP, NARROW, Screen, Visits
 from tests.browser.looks import each_language, list_excess, list_faults
 from tests.browser.test_console import fill_weeks, open_signed_in
 from tests.browser.test_console_orders import list_states, open_till
-from tests.console.conftest import ConsoleUser, People
+from tests.console.conftest import ConsoleUser, People, read_text
 from tests.console.test_rights import PAGES, Scene
 from tests.journeys.conftest import Platform
 
@@ -59,6 +62,36 @@ WATCH_FOCUS: Final = """within => {
     return window.targets.size;
 }"""
 COUNT_LEFT: Final = "() => window.targets.size"
+NAMES: Final = frozenset(
+    # Products and forms of files.
+    {"Citus", "Ethereum", "Lines", "Standard", "Webhook", "Webhooks", "webhook"}
+    # Words of the interface, of commands and of what the hash of an entry covers.
+    | {"accept", "address", "amount", "currency", "exchange", "min", "proposals", "sign", "success", "test"}
+    | {"arrival", "chain", "deadline", "fee", "timestamp"}
+    # The other language, this machine, and whom the tests' records name.
+    | {"English", gethostname(), "Books", "Coffee", "Harbour", "Quayside", "Shop", "Tea"}
+    | {"ann", "mei", "noor"}
+    # What a person typed, or a node said.
+    | {
+        "answers",
+        "dear",
+        "entered",
+        "entry",
+        "for",
+        "harbour",
+        "node",
+        "nothing",
+        "rights",
+        "see",
+        "the",
+        "twice",
+    }
+)
+"""What is English on a Chinese page."""
+drop_code = partial(
+    re.compile(r'(?s)<(code|pre|span class="(?:code|hash)[^"]*")[^>]*>.*?</(?:code|pre|span)>').sub, " "
+)
+find_words = re.compile(r"(?<![\w.:/'@#?=&-])[A-Za-z][a-z]{2,}(?![\w:/'@#?=&-])").findall
 FAULTS_OF_FOCUS: Final = """() => [
     ...[...window.targets].map(one => "not reached: " + one.outerHTML.slice(0, 160)), ...window.unseen]"""
 
@@ -121,6 +154,19 @@ def test_no_page_keeps_anybody_out_in_any_look_with_large_text_by_motion_or_a_ke
     mine = paths[part::PARTS]
     require_no_fault(page, mine, judge_and_walk if language == "zh-CN" else judge)
     require_no_fault(page, states[part::PARTS], judge)
+
+
+def test_chinese_pages_have_no_english_words_but_names(
+    owner: ConsoleUser, paths: list[str], states: list[str]
+) -> None:
+    found = {}
+    for path in (*paths, *states):
+        page = owner.page(path, headers={"accept-language": "zh-CN"})
+        for word in find_words(read_text(drop_code(page))):
+            found.setdefault(word, path)
+    assert "Ethereum" in found
+    left = [f"{path}: {word}" for word, path in found.items() if word not in NAMES]
+    assert not left, "\n".join(left)
 
 
 def list_faults_of_large_text(page: Page, device: CDPSession) -> list[str]:

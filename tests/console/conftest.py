@@ -55,9 +55,9 @@ class ConsoleUser:
     def get(self, path: str, **more: Any) -> httpx.Response:
         return self.http.get(path, **more)
 
-    def page(self, path: str) -> str:
+    def page(self, path: str, **more: Any) -> str:
         """The text of a page that must answer 200."""
-        answer = self.get(path)
+        answer = self.get(path, **more)
         assert answer.status_code == 200, f"{path}: {answer.status_code} {read_text(answer.text)}"
         return answer.text
 

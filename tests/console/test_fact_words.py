@@ -193,6 +193,23 @@ def test_facts_have_names_and_units(facts: dict[str, Any], said: str) -> None:
     assert say_facts(facts, {1001: "Lantern"}, ENGLISH) == said
 
 
+@each_row(
+    ("facts", "said"),
+    [
+        (
+            {"refused": 40002, "reason": "amount must be USDT or KFB"},
+            "拒绝代码: 40002; 理由: amount 须为 USDT 或 KFB",
+        ),
+        ({"reason": "amount must be USDT or KFB"}, "理由: amount must be USDT or KFB"),
+        ({"frozen": True, "cause": "a test of the sandbox froze it"}, "已冻结: 是; 原因: 沙盒测试将其冻结"),
+        ({"second factor": "first code"}, "第二重验证: 验证器的首个验证码"),
+        ({"state": "accepted", "month": "2026-10"}, "状态: 已接受; 月份: 2026-10"),
+    ],
+)
+def test_causes_refusals_and_states_are_said_in_chinese(facts: dict[str, Any], said: str) -> None:
+    assert say_facts(facts, {}, CHINESE) == said
+
+
 def test_an_entry_is_one_sentence_with_what_was_and_what_is() -> None:
     entry = make_entry(
         "merchant.set", {"withdrawFeeRate": "0"}, {"withdrawFeeRate": "0.004", "reason": "contract"}

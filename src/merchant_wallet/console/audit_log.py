@@ -24,6 +24,7 @@ from merchant_wallet.console.audit_words import (
     list_differences,
     list_merchants,
     say_action,
+    say_source,
     say_subject,
 )
 from merchant_wallet.console.filter_values import find_scope, read_day, read_end
@@ -52,6 +53,7 @@ class AuditEntryView(msgspec.Struct, frozen=True):
     subject: str
     url: str
     said: list[Difference]
+    source: str
 
 
 async def show_log(request: ConsoleRequest, conn: Connection) -> Response:
@@ -125,6 +127,7 @@ async def _say(
             say_action(entry.action, request.translate),
             *say_subject(entry.subject, names, request.translate),
             list_differences(entry, names, request.translate),
+            say_source(entry.source, request.translate),
         )
         for entry in entries
     ]

@@ -230,6 +230,10 @@ SUBJECTS: Final[Mapping[str, str]] = {
 """What an entry is about, by the first word of its subject."""
 
 
+SOURCES: Final[Mapping[str, str]] = {"terminal": N_("terminal"), "unknown": N_("unknown")}
+"""Sources that are no addresses."""
+
+
 class Difference(msgspec.Struct, frozen=True):
     """One changed fact of an entry. None: the fact did not exist."""
 
@@ -260,6 +264,11 @@ def say_subject(subject: str, names: Mapping[int, str], translate: Translate) ->
         return which, ""
     said = translate(SUBJECTS[kind], which=which) if kind in SUBJECTS and which else subject
     return said, f"/console/withdrawals/{which}" if kind == "order" and which.isdecimal() else ""
+
+
+def say_source(source: str, translate: Translate) -> str:
+    """From where somebody acted: an address, or a word of the program."""
+    return translate(SOURCES[source]) if source in SOURCES else source
 
 
 def list_merchants(entries: Iterable[AuditEntry]) -> list[int]:

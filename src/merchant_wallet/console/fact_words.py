@@ -19,8 +19,10 @@ from merchant_wallet.console.missing_rights import ROLE_NAMES
 from merchant_wallet.console.setting_fields import PERCENT, list_fields
 from merchant_wallet.merchants.audit_facts import format_fact_name
 from merchant_wallet.web.actors import say_actor
+from merchant_wallet.web.causes import say_cause
 from merchant_wallet.web.kinds import ORDER_STATUSES
 from merchant_wallet.web.languages import N_
+from merchant_wallet.web.refusals import say_refusal
 from merchant_wallet.web.templates import group_digits
 from merchant_wallet.web.typed_values import show_percent, show_time
 
@@ -64,6 +66,8 @@ FACTS: Final[Mapping[str, str]] = {
     "entries": N_("Entries"),
     "entryId": N_("Entry"),
     "even_frozen": N_("Although it was frozen"),
+    "eventNo": N_("Test event"),
+    "everyAddress": N_("Every address"),
     "evidence": N_("File of the evidence"),
     "evidenceSha256": N_("SHA-256 of the evidence"),
     "exists": N_("Exists"),
@@ -99,6 +103,7 @@ FACTS: Final[Mapping[str, str]] = {
     "mcOrderId": N_("Merchant's order number"),
     "mc_order_id": N_("Merchant's order number"),
     "merchantId": N_("Merchant"),
+    "month": N_("Month"),
     "months": N_("Months"),
     "mostHot": N_("At most hot"),
     "name": N_("Name"),
@@ -147,6 +152,7 @@ FACTS: Final[Mapping[str, str]] = {
     "stopped": N_("Stopped"),
     "stoppedBy": N_("Stopped by"),
     "stops": N_("Stops"),
+    "sweepId": N_("Sweep"),
     "sweepIds": N_("Sweeps"),
     "target": N_("Target"),
     "to": N_("To"),
@@ -156,6 +162,8 @@ FACTS: Final[Mapping[str, str]] = {
     "txHash": N_("Transaction"),
     "txnStatus": N_("Status"),
     "underWay": N_("Transfer under way"),
+    "upTo": N_("Up to"),
+    "url": N_("URL"),
     "version": N_("Version"),
     "way": N_("Who signs"),
     "webhookHost": N_("Host of the webhook"),
@@ -183,6 +191,7 @@ _SPANS: Final = frozenset({"maxAgeMs", "overlapMs", "deadline_after_ms"})
 _ACTORS: Final = frozenset(
     {"actor", "approvedBy", "askedBy", "firstApprovedBy", "proposedBy", "proposed_by", "stoppedBy"}
 )
+_CAUSES: Final = frozenset({"cause", "causes", "outcome", "problem", "reason"})
 _NOTHING: Final[Mapping[str, str]] = {
     "allowed-addresses": N_("anywhere"),
     "allowedAddresses": N_("anywhere"),
@@ -198,6 +207,12 @@ _NOTHING: Final[Mapping[str, str]] = {
     "stoppedBy": N_("nobody"),
 }
 """What it means that a fact has no value; of others, "none"."""
+_FACTORS: Final[Mapping[str, str]] = {
+    "password": N_("password"),
+    "code": N_("code of the authenticator"),
+    "first code": N_("first code of the authenticator"),
+    "recovery code": N_("recovery code"),
+}
 _VALUES: Final[Mapping[str, Mapping[str, str]]] = {
     "amount": {"all": N_("everything that is there")},
     "approvedBy": {BY_LIMIT: N_("nobody: it is below the limit")},
@@ -208,8 +223,20 @@ _VALUES: Final[Mapping[str, Mapping[str, str]]] = {
         "IN": N_("Into custody"),
         "OUT": N_("Out of custody"),
     },
+    "factor": _FACTORS,
     "role": {str(role): name for role, name in ROLE_NAMES.items()},
-    "state": {"open": N_("open"), "closed": N_("closed"), "restated": N_("restated")},
+    "second factor": _FACTORS,
+    "state": {
+        "open": N_("open"),
+        "closed": N_("closed"),
+        "restated": N_("restated"),
+        "accepted": N_("accepted"),
+        "failed": N_("failed"),
+        "passed": N_("passed"),
+        "held": N_("held"),
+        "refused": N_("refused"),
+        "released": N_("released"),
+    },
     "status": {"active": N_("Active"), "disabled": N_("Disabled"), "suspended": N_("Suspended")},
     "txnStatus": {str(status): word for status, word in ORDER_STATUSES.items()},
     "way": {
@@ -252,11 +279,19 @@ def say_fact(
         return translate(_VALUES[name][str(value)])
     if name == "amount" and "asset" in facts:
         return translate(N_("{count} smallest units"), count=value)
+    if name in _CAUSES:
+        told = str(value)
+        return say_refusal(told, translate) if _is_refusal(name, facts) else say_cause(told, translate)
     if name in _ACTORS:
         return "; ".join(say_actor(one, translate) for one in str(value).split("; "))
     if isinstance(value, int):
         return _say_number(name, value, facts, names)
     return _say_text(name, str(value), facts)
+
+
+def _is_refusal(name: str, facts: Mapping[str, Any]) -> bool:
+    """Whether a text is a refusal of the interface, and not the words of a person or a worker."""
+    return (name == "reason" and "refused" in facts) or (name == "outcome" and facts.get("state") == "failed")
 
 
 def say_facts(facts: Mapping[str, Any] | None, names: Mapping[int, str], translate: Translate) -> str:

@@ -1,4 +1,4 @@
-"""The causes that payouts, deposits and screening record in English, and how a page says them.
+"""The causes that payouts, deposits, screening and callbacks record in English, and how a page says them.
 
 Rules:
 - A cause is stored as it was found, with its numbers and hashes.
@@ -131,6 +131,7 @@ CAUSES: Final = (
     N_("nothing was paid: {reason}"),
     N_("the sandbox lets this transfer fail"),
     N_("a test of the sandbox froze it"),
+    N_("a test value of the sandbox"),
     # Why an order or a hot wallet is frozen, or an order fails.
     N_("the recipient is a {own} of the platform"),
     N_("the journal has no entry for this order"),
@@ -159,6 +160,31 @@ CAUSES: Final = (
     N_("the rates USDT:KFB and KFB:USDT contradict each other"),
     N_("nothing would arrive at the present rate USDT:KFB"),
     N_("a balance would pass the largest that a book can hold"),
+    # Callbacks that were not accepted.
+    N_("no answer"),
+    N_("not sent: {reason}"),
+    N_("no complete answer within {seconds} s"),
+    N_("ConnectError: All connection attempts failed"),
+    N_("the host can't be found: {reason}"),
+    N_("the certificate is not trusted: {reason}"),
+    N_("the answer is longer than {count} bytes"),
+    N_("HTTP status {number}"),
+    N_("HTTP status {number}: {reason}"),
+    N_("is a sign-in in front of the endpoint?"),
+    N_("is a firewall or a sign-in in front of the endpoint?"),
+    N_("the endpoint must take POST"),
+    N_("the endpoint must take application/json"),
+    N_("only 200 with the word success accepts a callback"),
+    N_("redirects are not followed, so notifyUrl must be the endpoint itself"),
+    N_("the body of the answer is not the word success"),
+    N_("the body of the answer is not the word success: {reason}"),
+    N_("it is empty"),
+    N_("it is not UTF-8; UTF-16 perhaps"),
+    N_("it is a page (HTML); is a sign-in or a firewall in front of the endpoint?"),
+    N_("it is a JSON object, and the word must stand alone"),
+    N_("it is a JSON array, and the word must stand alone"),
+    N_("the word stands in quotation marks, and must stand alone"),
+    N_("more than the word stands in it"),
     # Screening.
     N_("this address can't be paid"),
     N_("screening {number}: {reason}"),

@@ -5,7 +5,8 @@ translation it is shown in English.
 """
 
 import re
-from functools import cache
+from collections.abc import Callable
+from functools import cache, partial
 from typing import Final
 
 from merchant_wallet.web.languages import N_, Language, translate
@@ -61,16 +62,19 @@ FORMS: Final = (
 
 def translate_refusal(language: Language, msg: str) -> str:
     """A refusal's `msg` in a language."""
-    if language is Language.EN:
-        return msg
-    if (told := translate(language, msg)) != msg:
+    return msg if language is Language.EN else say_refusal(msg, partial(translate, language))
+
+
+def say_refusal(msg: str, say: Callable[..., str]) -> str:
+    """A refusal's `msg` in the language of `say`."""
+    if (told := say(msg)) != msg:
         return told
     for form, pattern in _read_patterns():
         if found := pattern.fullmatch(msg):
             values = found.groupdict()
             if "refusal" in values:
-                values["refusal"] = translate_refusal(language, values["refusal"])
-            return translate(language, form, **values)
+                values["refusal"] = say_refusal(values["refusal"], say)
+            return say(form, **values)
     return msg
 
 
