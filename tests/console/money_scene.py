@@ -99,6 +99,7 @@ ROWS = {
     "POST /console/rates": HANDS,
     "GET /console/adjustments": STAFF,
     "GET /console/adjustments/new": HANDS,
+    "GET /console/adjustments/new/effect": HANDS,
     "POST /console/adjustments/new": HANDS,
     "GET /console/adjustments/{proposal_no:int}": STAFF,
     "POST /console/adjustments/{proposal_no:int}/accept": HANDS,

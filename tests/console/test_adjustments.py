@@ -57,6 +57,25 @@ def test_the_direction_of_an_adjustment_is_chosen_by_a_person(shop: Shop, people
     assert (answer.status_code, "Choose whether" in read_text(answer.text)) == (422, True)
 
 
+def test_the_balance_now_and_after_is_shown_while_typing_and_deciding(shop: Shop, people: People) -> None:
+    ann, ben = people.signed_in("operator"), people.signed_in("owner")
+
+    def preview(**changes: str) -> str:
+        return read_text(ann.get(f"{ADJUSTMENTS}/new/effect", params=fill(shop, **changes)).text)
+
+    assert preview() == "Balance now 1,000.00 USDT Balance after 1,025.00 USDT"
+    assert preview(direction="") == preview(amount="a lot") == "Balance now 1,000.00 USDT"
+    assert preview(merchant="nobody") == preview(sub_user="nobody") == ""
+    assert preview(direction="debit", amount="1,000.50").endswith(
+        "−0.50 USDT The account holds less: the book would refuse it."
+    )
+    url = propose(ann, shop, direction="debit", amount="5000")
+    told = read_text(ben.page(url))
+    assert told.count("Balance after −4,000.00 USDT") == told.count("The account holds less") == 2
+    ben.post(f"{url}/accept")
+    assert "Balance now" not in ben.page(url)
+
+
 def test_an_acceptance_that_was_refused_is_closed_in_the_audit_log(
     platform: Platform, shop: Shop, people: People
 ) -> None:
@@ -163,6 +182,7 @@ def test_an_acceptance_whose_outcome_nobody_knows_is_found_out_and_moves_once(
         ({"amount": "0"}, "An amount above 0"),
         ({"amount": "1.0000001"}, "An amount above 0"),
         ({"amount": "-5"}, "An amount above 0"),
+        ({"amount": "8,20"}, "8,20 has a comma in a wrong place."),
         ({"reason": " "}, "Say why"),
         ({"sub_user": "nobody"}, "This merchant has no such sub-user."),
     ],

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Final
 
+import msgspec
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
@@ -17,6 +18,7 @@ from merchant_wallet.approvals.proposals import Proposal
 from merchant_wallet.base.currencies import CURRENCIES
 from merchant_wallet.base.money import format_units, parse_units
 from merchant_wallet.base.user_input import parse_digits
+from merchant_wallet.book.chart import MERCHANT
 from merchant_wallet.book.commands import Command, Submission
 from merchant_wallet.book.errors import CommandFailed, Unavailable
 from merchant_wallet.book.outcomes import Outcome
@@ -29,11 +31,12 @@ from merchant_wallet.console.tables import read_state
 from merchant_wallet.merchants import store
 from merchant_wallet.merchants.store import MerchantRef, MerchantUnknown
 from merchant_wallet.operators.roles import Right, list_roles
-from merchant_wallet.reporting import merchants
+from merchant_wallet.reporting import books, merchants
 from merchant_wallet.reporting.paging import split_page
 from merchant_wallet.sub_users import controls
 from merchant_wallet.sub_users.controls import SubUserUnknown
 from merchant_wallet.web.languages import N_
+from merchant_wallet.web.typed_values import TypedWrong, read_amount
 
 ADJUSTMENTS: Final = "/console/adjustments"
 ONE: Final = f"{ADJUSTMENTS}/{{proposal_no:int}}"
@@ -53,6 +56,14 @@ EXPIRED: Final = N_("It has expired. Propose it again.")
 UNKNOWN: Final = N_(
     "The book did not answer in time. Look again in a minute: it is carried out once at most."
 )
+
+
+class Effect(msgspec.Struct, frozen=True):
+    """What the account of an adjustment holds now, and after it. None: the amount is not known."""
+
+    currency: str
+    now_units: int
+    after_units: int | None
 
 
 async def show_adjustments(request: ConsoleRequest, conn: Connection) -> Response:
@@ -89,14 +100,28 @@ async def show_form(request: ConsoleRequest, conn: Connection) -> Response:
     return _show_form(request, FormState({"merchant": request.http.query_params.get("merchant", "")}))
 
 
+async def show_effect(request: ConsoleRequest, conn: Connection) -> Response:
+    """What the typed adjustment would do to its account, requested while the user types."""
+    query, effect = request.http.query_params, None
+    currency, merchant = query.get("currency", ""), query.get("merchant", "").strip()
+    if currency in CURRENCIES and merchant:
+        try:
+            found = await store.find(conn, merchant)
+        except MerchantUnknown:
+            found = None
+        if found is not None:
+            name, signed_units = query.get("sub-user", "").strip(), _read_signed(query)
+            effect = await _read_effect(request, found.merchant_id, name or None, currency, signed_units)
+    return request.part("console/adjustment_effect.html", effect=effect)
+
+
 async def propose(request: ConsoleRequest, conn: Connection) -> Response:
     """Propose an adjustment."""
     merchant, errors = await _judge(request, conn)
     if merchant is None or errors:
         return _show_form(request, refill(request.form, FIELDS, errors))
     form, ext_user_id = request.form, request.form.text("sub-user") or None
-    units = parse_units(form.text("amount"))
-    signed_units = -units if form.text("direction") == DEBIT else units
+    signed_units = _sign(form.text("direction"), parse_units(form.text("amount")))
     try:
         async with conn.transaction():
             made = await proposals.propose(
@@ -205,10 +230,10 @@ async def _judge(request: ConsoleRequest, conn: Connection) -> tuple[MerchantRef
     if form.text("direction") not in (CREDIT, DEBIT):
         errors["direction"] = request.translate(NO_DIRECTION)
     try:
-        if parse_units(form.text("amount")) <= 0:
+        if not read_amount(form.text("amount"), NO_AMOUNT):
             errors["amount"] = request.translate(NO_AMOUNT)
-    except ValueError:
-        errors["amount"] = request.translate(NO_AMOUNT)
+    except TypedWrong as error:
+        errors["amount"] = request.translate(error.text, **error.values)
     try:
         merchant = await store.find(conn, form.text("merchant"))
     except MerchantUnknown:
@@ -216,6 +241,41 @@ async def _judge(request: ConsoleRequest, conn: Connection) -> tuple[MerchantRef
     if error := await _judge_account(request, merchant):
         errors["sub-user" if form.text("sub-user") else "currency"] = error
     return merchant, errors
+
+
+def _sign(direction: str, units: int) -> int:
+    return -units if direction == DEBIT else units
+
+
+def _read_signed(typed: Mapping[str, str]) -> int | None:
+    """The typed amount, signed. None if amount or direction lack."""
+    direction = typed.get("direction", "")
+    try:
+        return _sign(direction, parse_units(typed.get("amount", ""))) if direction else None
+    except ValueError:
+        return None
+
+
+async def _read_effect(
+    request: ConsoleRequest, merchant_id: int, name: str | None, currency: str, signed_units: int | None
+) -> Effect | None:
+    """The balance now and after. None without such an account, or while its cell is away."""
+
+    async def read(cell: Connection) -> tuple[str, int] | None:
+        try:
+            if name is not None:
+                line = await controls.read_by_ext_user_id(cell, merchant_id, name)
+                return line.currency, line.balance_units
+            account = await books.find_account(cell, merchant_id, f"{MERCHANT}:{currency}")
+        except LookupError:
+            return None
+        return account.currency, account.balance_units
+
+    found = await request.cells.try_one(read, merchant_id)
+    if found is None or found[0] != currency:
+        return None
+    now_units = found[1]
+    return Effect(currency, now_units, None if signed_units is None else now_units + signed_units)
 
 
 async def _judge_account(request: ConsoleRequest, merchant: MerchantRef) -> str:
@@ -249,12 +309,17 @@ def _show_form(request: ConsoleRequest, form_state: FormState) -> Response:
 async def _show(
     request: ConsoleRequest, conn: Connection, proposal: Proposal, form_state: FormState = EMPTY_FORM
 ) -> Response:
+    is_open = proposal.state == decisions.OPEN and not decisions.is_expired(proposal, request.at_ms)
+    effect = await _read_effect(
+        request, proposal.merchant_id, proposal.ext_user_id, proposal.currency, proposal.signed_units
+    )
     return request.page(
         "console/adjustment.html",
         active="adjustments",
         status=200 if form_state.ok else 422,
         form_state=form_state,
         proposal=proposal,
+        effect=effect if is_open else None,
         merchant_name=(await merchants.read_names(conn, [proposal.merchant_id]))[proposal.merchant_id],
         is_own=decisions.is_own(proposal, request.actor),
     )
@@ -317,6 +382,7 @@ async def _find(request: ConsoleRequest, conn: Connection) -> Proposal:
 ROUTES: Final = (
     Page(ADJUSTMENTS, show_adjustments, Right.READ),
     Page(f"{ADJUSTMENTS}/new", show_form, Right.PROPOSE_ADJUSTMENT),
+    Page(f"{ADJUSTMENTS}/new/effect", show_effect, Right.PROPOSE_ADJUSTMENT),
     Page(f"{ADJUSTMENTS}/new", propose, Right.PROPOSE_ADJUSTMENT, POST),
     Page(ONE, show_proposal, Right.READ),
     Page(f"{ONE}/accept", accept, Right.DECIDE_ADJUSTMENT, POST),

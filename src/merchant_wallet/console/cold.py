@@ -19,7 +19,7 @@ from merchant_wallet.approvals.changes import Facts, ProposedChange
 from merchant_wallet.audit.records import Author
 from merchant_wallet.base.addresses import format_address
 from merchant_wallet.base.chains import CODES
-from merchant_wallet.base.money import format_units, parse_units
+from merchant_wallet.base.money import format_units
 from merchant_wallet.chains.protocol import Blocked
 from merchant_wallet.console import flash, proposal_forms
 from merchant_wallet.console.form_state import EMPTY_FORM, FormState
@@ -43,6 +43,7 @@ from merchant_wallet.custody.cold.wallets import ColdWallet, HotFunds
 from merchant_wallet.operators.roles import Right
 from merchant_wallet.reporting import orders
 from merchant_wallet.web.languages import N_
+from merchant_wallet.web.typed_values import TypedWrong, read_amount
 
 COLD: Final = "/console/cold"
 ONE: Final = f"{COLD}/transfers/{{transfer_id:int}}"
@@ -61,7 +62,6 @@ NOT_DROPPED: Final = N_("It can't be given up any more: it was sent, or it has e
 NOT_WAITING: Final = N_("This transfer does not wait for a signature any more.")
 STOPPED: Final = N_("Nothing may leave the hot wallet now, so the signature was not taken: {why}")
 BAD_SIGNATURE: Final = N_("That is not the signature: {why}")
-BAD_AMOUNT: Final = N_("An amount with at most 6 decimals, for example 5000 or 0.5.")
 REFUSALS: Final[Mapping[ColdRefusal, str]] = {
     ColdRefusal.NOT_AN_ADDRESS: N_("That is no address of this chain."),
     ColdRefusal.OWN_HOT: N_("That address is a hot wallet of ours."),
@@ -335,9 +335,9 @@ async def _read_chain_view(
 def _read_amount(request: ConsoleRequest, name: str) -> int:
     """An amount of a form, in units. Raises Unproposed."""
     try:
-        return parse_units(request.form.text(name))
-    except ValueError:
-        error = request.translate(BAD_AMOUNT)
+        return read_amount(request.form.text(name))
+    except TypedWrong as wrong:
+        error = request.translate(wrong.text, **wrong.values)
         raise Unproposed({name: error}, error) from None
 
 

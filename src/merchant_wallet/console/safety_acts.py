@@ -16,7 +16,6 @@ from starlette.responses import Response
 from merchant_wallet.approvals.acts import asked, kinds
 from merchant_wallet.approvals.changes import ChangeRefused
 from merchant_wallet.base.chains import is_evm
-from merchant_wallet.base.money import parse_units
 from merchant_wallet.base.user_input import parse_digits
 from merchant_wallet.console import flash, proposal_forms
 from merchant_wallet.console.form_state import refill
@@ -33,6 +32,7 @@ from merchant_wallet.deposits.rescan import MAX_BLOCKS
 from merchant_wallet.operators.roles import Right
 from merchant_wallet.web.act_rights import ACT_RIGHTS
 from merchant_wallet.web.languages import N_
+from merchant_wallet.web.typed_values import TypedWrong, read_amount
 from merchant_wallet.withdrawals import acts, stops
 
 ALL: Final = "all"
@@ -271,9 +271,9 @@ def _read_record(request: ConsoleRequest) -> NewRecord:
     chain, direction = form.text("chain"), form.text("direction")
     digits = form.text("tx_hash").lower().removeprefix("0x")
     try:
-        units = parse_units(form.text("amount").replace(",", ""))
-    except ValueError:
-        units = 0
+        units = read_amount(form.text("amount"), BAD_RECORD)
+    except TypedWrong as wrong:
+        raise Unproposed({}, request.translate(wrong.text, **wrong.values)) from None
     is_hash = len(digits) == 64 and all(digit in "0123456789abcdef" for digit in digits)
     is_known = chain in request.context.settings.shown_chains and direction in ("IN", "OUT")
     if not is_known or not is_hash or units <= 0:

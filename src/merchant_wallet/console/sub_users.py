@@ -16,7 +16,7 @@ from starlette.responses import Response
 
 from merchant_wallet.base.addresses import format_address
 from merchant_wallet.base.chains import CHAINS, EVM, TRON
-from merchant_wallet.base.money import format_units, parse_units
+from merchant_wallet.base.money import format_units
 from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.book.sub_user import LIMITS
 from merchant_wallet.console import merchants, proposal_forms
@@ -34,6 +34,7 @@ from merchant_wallet.sub_users.acts import LoosensNow
 from merchant_wallet.sub_users.controls import SubUserLine, SubUserUnknown
 from merchant_wallet.web.kinds import KINDS
 from merchant_wallet.web.languages import N_
+from merchant_wallet.web.typed_values import TypedWrong, read_amount
 
 SUB_USERS: Final = "/console/sub-users"
 ONE_SUB_USER: Final = f"{ONE}/users/{{user_id:int}}"
@@ -198,9 +199,9 @@ def _read_limits(request: ConsoleRequest) -> tuple[dict[str, int | None], dict[s
     for name, field in _FIELDS.items():
         text = request.form.text(field)
         try:
-            limits[name] = parse_units(text) if text else None
-        except ValueError:
-            errors[field] = request.translate(_NO_AMOUNT)
+            limits[name] = read_amount(text, _NO_AMOUNT) if text else None
+        except TypedWrong as error:
+            errors[field] = request.translate(error.text, **error.values)
     return limits, errors
 
 

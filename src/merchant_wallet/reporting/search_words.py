@@ -30,7 +30,9 @@ _MOST_MISSING: Final = 3
 _DIGITS: Final = re.compile(r"[1-9][0-9]*")
 _ANY_DIGITS: Final = re.compile(r"[0-9]+")
 _HEX: Final = re.compile(r"(?:0x)?([0-9a-f]+)")
-_AMOUNT: Final = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d{1,6})?|\d{1,13}(?:\.\d{1,6})?", re.ASCII)
+_AMOUNT: Final = re.compile(
+    r"(\d{1,3}(?:,\d{3})+(?:\.\d{1,6})?|\d{1,13}(?:\.\d{1,6})?)(?: ?usdt)?", re.ASCII | re.IGNORECASE
+)
 _SHORT: Final = re.compile("…|\\.\\.\\.")
 _TRON_BYTES: Final = 25
 _TRON_LENGTH: Final = 34
@@ -112,11 +114,12 @@ class Word(msgspec.Struct, frozen=True):
         ]
 
     def find_units(self) -> int | None:
-        """The units of an amount, written as pages show it or plainly."""
-        if self.tail or not _AMOUNT.fullmatch(self.head):
+        """The units of an amount of USDT, written as pages show it or plainly."""
+        found = _AMOUNT.fullmatch(self.head)
+        if self.tail or found is None:
             return None
         try:
-            units = parse_units(self.head.replace(",", ""))
+            units = parse_units(found[1])
         except ValueError:
             return None
         return units or None

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from starlette.responses import Response
 
-from merchant_wallet.base.money import format_units, parse_units
+from merchant_wallet.base.money import format_units
 from merchant_wallet.book.sub_user import LIMITS
 from merchant_wallet.sub_users import controls, pins
 from merchant_wallet.sub_users.activity import read_wallet
@@ -21,6 +21,7 @@ from merchant_wallet.sub_users.pins import PinLocked, PinRefused, PinWrong
 from merchant_wallet.wallet_site.request import Connection, WalletRequest
 from merchant_wallet.web.forms import BadForm
 from merchant_wallet.web.languages import N_
+from merchant_wallet.web.typed_values import TypedWrong, read_amount
 
 PATH: Final = "/wallet/security"
 _DAY_MS: Final = 86_400_000
@@ -30,7 +31,6 @@ _FIELDS: Final = {name: name.removesuffix("_units") for name in LIMITS}
 """The form's field for each limit."""
 
 NOT_THE_SAME: Final = N_("The two PINs are not the same.")
-NO_AMOUNT: Final = N_("An amount such as 1000 or 12.50: no commas, at most 6 decimals.")
 
 
 async def show_security(request: WalletRequest, conn: Connection) -> Response:
@@ -84,10 +84,9 @@ def _read_limit(request: WalletRequest, name: str) -> tuple[int | None, dict[str
         raise BadForm(f"the form has no {name}")
     text = request.form.text(name)
     try:
-        return parse_units(text) if text else None, {}
-    except ValueError:
-        # The parser's own sentence is English and for a terminal.
-        return None, {name: request.translate(NO_AMOUNT)}
+        return read_amount(text) if text else None, {}
+    except TypedWrong as error:
+        return None, {name: request.translate(error.text, **error.values)}
 
 
 async def _change(request: WalletRequest, conn: Connection, **changes: bool | int | None) -> dict[str, str]:

@@ -1,6 +1,8 @@
-"""Percentages and times as people type them, and as the settings have them. Pure.
+"""Amounts, percentages and times as people type them, and as the settings have them. Pure.
 
 Rules:
+- An amount is typed as pages print it: `1,000.50`, or `1000.5`. A comma elsewhere is named, since it may be
+  meant as a decimal point.
 - A percentage is typed with its sign: `0.5%` is stored as the share `0.005`. A bare number but 0 is refused:
   `0.5` is half a percent for one person, and half of all for another.
 - A time is typed in hours: `1.5` or `1.5 h`. Minutes and seconds are typed with their unit: `30 min`, `90 s`.
@@ -11,9 +13,12 @@ import re
 from decimal import Decimal
 from typing import Final
 
+from merchant_wallet.base.money import parse_units
 from merchant_wallet.web.languages import N_
 
 MOST_BARE_HOURS: Final = 720
+NO_AMOUNT: Final = N_("An amount with at most 6 decimals, such as 1,000.50.")
+COMMA: Final = N_("{typed} has a comma in a wrong place. Decimals come after a point, such as 8.20.")
 NO_PERCENT: Final = N_("A percentage from 0% to 100% with up to 6 decimals, such as 0.5%.")
 BARE_SHARE: Final = N_("{typed} can mean {typed}% or {share}%: write {typed}% or {share}%.")
 BARE_PERCENT: Final = N_("Write the percent sign: {typed}%.")
@@ -21,6 +26,7 @@ NO_TIME: Final = N_("Hours such as 1.5, or 30 min or 90 s. Empty: for good.")
 LONG_TIME: Final = N_(
     "Hours are typed here. If you mean {typed} hours, type {typed} h; seconds are {typed} s."
 )
+_MOST_SHOWN: Final = 40
 _NUMBER: Final = re.compile(r"[0-9]{1,12}(?:\.[0-9]{1,6})?")
 _UNITS_S: Final = {"h": 3600, "min": 60, "s": 1}
 _TIME: Final = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,6})?) ?(h|min|s|)")
@@ -33,6 +39,16 @@ class TypedWrong(ValueError):
         super().__init__(text.format(**values))
         self.text = text
         self.values = values
+
+
+def read_amount(typed: str, otherwise: str = NO_AMOUNT) -> int:
+    """The units of a typed amount. Raises TypedWrong, whose text is `otherwise` if no comma is wrong."""
+    try:
+        return parse_units(typed.strip())
+    except ValueError:
+        if "," in typed:
+            raise TypedWrong(COMMA, typed=typed[:_MOST_SHOWN]) from None
+        raise TypedWrong(otherwise) from None
 
 
 def show_percent(share: str) -> str:
