@@ -222,20 +222,20 @@ def test_a_merchant_is_opened_and_priced_with_a_preview(
 def test_settings_that_are_wrong_keep_what_was_typed(visits: Visits, people: People, busy_shop: Shop) -> None:
     page = open_signed_in(visits, people.signed_in("operator"))
     page.goto(f"/console/merchants/{busy_shop.merchant_id}/settings")
-    page.get_by_label("Limit a day").fill("plenty")
+    page.get_by_label("Limit of orders a day").fill("plenty")
     page.get_by_label("Networks that requests may come from").fill("127.0.0.0/8\n999.1.1.1")
     page.get_by_role("button", name="Save settings").click()
     visits.allow("422")
     expect(page.get_by_role("alert")).to_contain_text("2 fields must be corrected")
-    expect(page.get_by_label("Limit a day")).to_have_value("plenty")
-    expect(page.get_by_label("Limit a day")).to_be_focused()
-    expect(page.get_by_label("Limit a day")).to_be_in_viewport()
+    expect(page.get_by_label("Limit of orders a day")).to_have_value("plenty")
+    expect(page.get_by_label("Limit of orders a day")).to_be_focused()
+    expect(page.get_by_label("Limit of orders a day")).to_be_in_viewport()
     expect(page.get_by_label("Networks that requests may come from")).to_have_value("127.0.0.0/8\n999.1.1.1")
-    page.get_by_label("Limit a day").fill("250000")
+    page.get_by_label("Limit of orders a day").fill("250000")
     page.get_by_label("Networks that requests may come from").fill("")
     page.get_by_role("button", name="Save settings").click()
     expect(page.locator(".toast")).to_contain_text("Saved")
-    expect(page.get_by_label("Limit a day")).to_have_value("250000")
+    expect(page.get_by_label("Limit of orders a day")).to_have_value("250000")
 
 
 def test_a_step_that_hurts_asks_first_and_keys_are_enough(

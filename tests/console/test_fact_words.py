@@ -170,7 +170,7 @@ def test_each_fact_of_the_table_of_acts_has_words_in_chinese() -> None:
         ),
         (
             {"fee_rate_e8": 500_000, "deadline_after_ms": 86_400_000, "daily_limit_units": None},
-            "Withdrawal fee: 0.5%; Approved within: 24 h; Limit a day: no limit",
+            "Withdrawal fee: 0.5%; Approved within: 24 h; Limit of orders a day: no limit",
         ),
         (
             {"txnStatus": 0, "approvedBy": "operator:ben"},
@@ -184,7 +184,7 @@ def test_each_fact_of_the_table_of_acts_has_words_in_chinese() -> None:
         ({"leftBehind": {"orders": 3}}, "Left behind: Orders: 3"),
         (
             {"dailyLimit": None, "months": ["2026-10", "2026-11"]},
-            "Limit a day: no limit; Months: 2026-10, 2026-11",
+            "Limit of orders a day: no limit; Months: 2026-10, 2026-11",
         ),
         ({"merchantId": 1001, "day": 20_000}, "Merchant: Lantern; Day: 2024-10-04"),
     ],

@@ -203,6 +203,15 @@ def test_who_must_still_wait_is_not_offered_to_approve(till: Till, people: Peopl
         assert "/console/withdrawals/approve" not in page
 
 
+def test_who_approves_several_is_told_what_arrives_of_each_and_of_all(till: Till, people: People) -> None:
+    operator, orders = people.signed_in("operator"), [till.order("60"), till.order("70.5")]
+    told = operator.follow(operator.post(f"{QUEUE}/approve", {"order": [str(one) for one in orders]})).text
+    read = read_text(told)
+    assert "60.00 USDT arrives: 59.00" in read
+    assert "70.50 USDT arrives: 69.50" in read
+    assert "Together 130.50 USDT · Arrives 128.50 USDT" in read
+
+
 def test_cancelled_money_is_back_at_the_merchant(till: Till, people: People) -> None:
     order = till.order("60")
     assert till.shop.balances()[0] == "4940"

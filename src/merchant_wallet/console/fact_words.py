@@ -52,7 +52,7 @@ FACTS: Final[Mapping[str, str]] = {
     "corrects": N_("Corrects record"),
     "currency": N_("Currency"),
     "currencyMode": N_("Currencies"),
-    "daily_limit_units": N_("Limit a day"),
+    "daily_limit_units": N_("Limit of orders a day"),
     "day": N_("Day"),
     "deadline_after_ms": N_("Approved within"),
     "digest": N_("Digest of the figures"),

@@ -108,8 +108,11 @@ GROUPS: Final = (
             ),
             SettingField(
                 "daily-limit",
-                N_("Limit a day"),
-                N_("For all withdrawals of a UTC day. Empty: no limit."),
+                N_("Limit of orders a day"),
+                N_(
+                    "For the sum of a UTC day's orders, also of those that wait. An order that fails or is"
+                    " cancelled on its day does not count. Empty: no limit."
+                ),
                 may_be_empty=True,
                 after="USDT",
                 inputmode="decimal",

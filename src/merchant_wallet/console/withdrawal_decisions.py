@@ -148,6 +148,7 @@ async def confirm(request: ConsoleRequest, conn: Connection) -> Response:
         rows=await add_notes(request, conn, chosen),
         reasons=await list_reasons(request, conn, chosen, if_approved=True),
         total_units=sum(order.amount_units for order in chosen),
+        arrival_units=sum(order.arrival_units for order in chosen),
     )
 
 

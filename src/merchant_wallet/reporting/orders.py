@@ -88,6 +88,11 @@ class OrderLine(msgspec.Struct, frozen=True):
     signed_no: int
 
     @property
+    def arrival_units(self) -> int:
+        """What is paid to the address: the amount without its fee."""
+        return self.amount_units - self.fee_units
+
+    @property
     def approvals_needed(self) -> int:
         """How many people must approve the order."""
         return approvals.count_needed_approvals(self)
