@@ -85,7 +85,9 @@ async def list_waiting(session: Session) -> dict[str, Any]:
                     "amount": None if item.amount_units is None else format_units(item.amount_units),
                     "currency": item.currency or None,
                     "sinceMs": item.since_ms,
-                    "mayAct": [one.name for one in list_actors(source, item, people, at_ms)],
+                    "mayAct": []
+                    if source.ends_alone
+                    else [one.name for one in list_actors(source, item, people, at_ms)],
                     "command": name_command(session, group.kind, item.values),
                     "path": source.url_of(item),
                 }

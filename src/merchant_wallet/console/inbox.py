@@ -1,7 +1,8 @@
 """The inbox: everything that waits for a person, who may act, since when, and where.
 
 Rules:
-- "For you" is what this user may act on now. "All" has the rest too, with the reason why another must act.
+- "For you" is what this user has to act on now, as the menu counts it. "All" has the rest too, with the
+  reason why another must act, or nobody.
 - A merchant's user sees its own book's items. Of the platform's people it learns no names.
 - A kind shows the `MAX_SHOWN` items that have waited longest. Its count has all of them.
 - The page reads everything anew each time. While it is visible, it requests its list again.
@@ -25,6 +26,7 @@ from merchant_wallet.console.request import POST, Connection, ConsoleRequest, Pa
 from merchant_wallet.operators import records
 from merchant_wallet.operators.roles import Operator, Right
 from merchant_wallet.reporting.inbox import (
+    INFO,
     Group,
     Item,
     Source,
@@ -51,6 +53,7 @@ HOUR_MS: Final = 60 * MINUTE_MS
 DAY_MS: Final = 24 * HOUR_MS
 NOTED: Final = N_("Noted as seen. If more fail, they are shown again.")
 NOTHING_NEW: Final = N_("Somebody has seen these already. Nothing was changed.")
+ENDS_ALONE: Final = N_("Nobody has to act: more deposits end it.")
 WHY_NOT: Final = {
     Verdict.OWN: N_("Another person must act: you did the first step."),
     Verdict.TOO_LATE: N_("Its time has passed. It ends by itself."),
@@ -72,6 +75,7 @@ class ItemLine(msgspec.Struct, frozen=True):
     url: str
     seen_url: str
     is_mine: bool
+    ends_alone: bool
     why_not: str
     from_ms: int | None
     names: tuple[str, ...]
@@ -154,8 +158,8 @@ def _make_section(request: ConsoleRequest, group: Group, people: Sequence[Operat
 
 def _make_line(request: ConsoleRequest, source: Source, item: Item, people: Sequence[Operator]) -> ItemLine:
     verdict = judge(source, item, request.operator, request.at_ms)
-    names = [one.name for one in list_actors(source, item, people, request.at_ms)]
-    waiting = [] if names else list_waiting(source, item, people, request.at_ms)
+    names = [one.name for one in list_actors(source, item, people, request.at_ms) if not source.ends_alone]
+    waiting = [] if names or source.ends_alone else list_waiting(source, item, people, request.at_ms)
     is_early = verdict is Verdict.NOT_YET
     return ItemLine(
         item,
@@ -163,8 +167,9 @@ def _make_line(request: ConsoleRequest, source: Source, item: Item, people: Sequ
         name_actors(item.values, request.translate),
         source.url_of(item),
         source.seen if verdict is Verdict.MAY else "",
-        verdict is Verdict.MAY,
-        WHY_NOT.get(verdict, ""),
+        verdict is Verdict.MAY and not source.ends_alone,
+        source.ends_alone,
+        ENDS_ALONE if source.ends_alone else WHY_NOT.get(verdict, ""),
         find_eligible_ms(source, item, request.operator) if is_early else None,
         tuple(names[:MAX_NAMES]),
         max(0, len(names) - MAX_NAMES),
@@ -175,8 +180,9 @@ def _make_line(request: ConsoleRequest, source: Source, item: Item, people: Sequ
 
 def _keep_mine(request: ConsoleRequest, group: Group) -> Group:
     source = BY_KIND[group.kind]
+    waiting = () if source.tone == INFO else group.items
     items = tuple(
-        [one for one in group.items if judge(source, one, request.operator, request.at_ms) is Verdict.MAY]
+        [one for one in waiting if judge(source, one, request.operator, request.at_ms) is Verdict.MAY]
     )
     return Group(group.kind, items, group.has_more and bool(items))
 

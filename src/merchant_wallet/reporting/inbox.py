@@ -83,8 +83,9 @@ class Source:
     people need. Without `own_right` and `is_shown_to_merchants` a merchant's person does not see the kind.
     With `is_own_alone` the platform's people do not. `counts_waits`: a person whose approvals do not count
     yet can't act. `tone` is `bad` if money or the service is at stake now. An `info` is not counted in the
-    menu: nobody has to act. `seen` is where a person sends an item's values to say that it was seen; empty
-    for items that end by an act.
+    menu and is listed for nobody: nobody has to act. With `ends_alone` nobody can, and `right` says whom it
+    concerns. `seen` is where a person sends an item's values to say that it was seen; empty for items that
+    end by an act.
     """
 
     kind: str
@@ -99,6 +100,7 @@ class Source:
     counts_waits: bool = False
     tone: str = WARN
     seen: str = ""
+    ends_alone: bool = False
 
     def is_for(self, merchant_id: int | None) -> bool:
         """Whether people of this merchant, or with None of the platform, see the kind."""

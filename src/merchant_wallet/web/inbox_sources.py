@@ -281,6 +281,7 @@ SOURCES: Final[tuple[Source, ...]] = (
         inbox_lists.list_dust,
         is_shown_to_merchants=True,
         tone=INFO,
+        ends_alone=True,
     ),
 )
 """Every kind, the most urgent first."""
