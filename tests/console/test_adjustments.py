@@ -182,7 +182,7 @@ def test_an_acceptance_whose_outcome_nobody_knows_is_found_out_and_moves_once(
         ({"amount": "0"}, "An amount above 0"),
         ({"amount": "1.0000001"}, "An amount above 0"),
         ({"amount": "-5"}, "An amount above 0"),
-        ({"amount": "8,20"}, "8,20 has a comma in a wrong place."),
+        ({"amount": "8,20"}, "in a wrong place in 8,20."),
         ({"reason": " "}, "Say why"),
         ({"sub_user": "nobody"}, "This merchant has no such sub-user."),
     ],

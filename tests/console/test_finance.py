@@ -93,6 +93,9 @@ def test_a_month_is_closed_by_two_people_signed_and_invoiced(
     assert closed == [month]
     page = read_text(ben.page(url))
     assert "Closed and signed" in page
+    assert "so far" not in page
+    assert "UTC · so far" in read_text(ann.page(FINANCE))
+    assert "so far" in read_pdf(ann, f"{FINANCE}/report.pdf")
     assert ann.name in page
     assert ben.name in page
     own = people.signed_in("merchant", traded.merchant_id)
@@ -105,7 +108,7 @@ def test_a_month_is_closed_by_two_people_signed_and_invoiced(
     for said in (
         *("Invoice", name, "5.00 KFB", f"{month}-01"),
         *("Wallet Ltd", "1 Harbour Road", "Tax ID: HK 1234567", "街角小店", "2 Quay", "Tax ID: CN 7"),
-        *("Due date", "Base amount", "50.00", "Average rate", "10%"),
+        *("Due date", "UTC, already paid", "Base amount", "50.00", "Average rate", "10%"),
     ):
         assert said in text
     stranger = people.signed_in("merchant", platform.open_merchant().merchant_id)

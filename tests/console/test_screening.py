@@ -71,7 +71,7 @@ def test_what_is_held_is_listed_with_its_reason_and_shows_what_was_asked(till: T
     known, auditor = hold_order(till), people.signed_in("auditor")
     row = read_text(auditor.page(SCREENING).split("<tbody>")[1])
     assert f"Payout {known.order_id}" in row
-    assert "Provider 2 hops from a mixer" in row
+    assert "Provider hold 2 hops from a mixer" in row
     page = read_text(auditor.page(url_of(known)))
     assert "Round Asked Answer Reference Question" in page
     assert "case-77" in page
@@ -150,7 +150,7 @@ def test_the_page_of_an_order_shows_staff_its_screening_and_merchants_neutral_wo
     path = f"/console/withdrawals/{known.order_id}"
     staff = read_text(people.signed_in("operator").page(path))
     assert "Held by screening until a person has decided" in staff
-    assert "Rule: amount of a window 30 USDT within 2 h, more than 25" in staff
+    assert "Rule: amount of a window hold 30 USDT within 2 h, more than 25" in staff
     merchant = people.signed_in("merchant", merchant_id=till.shop.merchant_id)
     theirs = read_text(merchant.page(path))
     assert "The platform is looking into this payment" in theirs

@@ -124,7 +124,7 @@ def test_amounts_typed_wrong_are_shown_again_and_the_pin_is_not(shop: Shop, brow
     assert 'value="1,5"' in answer.text
     assert 'value="200"' in answer.text
     assert PIN not in answer.text
-    assert "1,5 has a comma in a wrong place." in texts(answer)
+    assert "in a wrong place in 1,5." in texts(answer)
     assert '<dialog id="limits" class="dialog" aria-labelledby="limits-title" open data-shown>' in answer.text
     pay(shop, 200, "50")
 

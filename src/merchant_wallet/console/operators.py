@@ -25,6 +25,7 @@ from merchant_wallet.operators import access, records, sessions
 from merchant_wallet.operators.records import NewOperator, OperatorRefused, OperatorUnknown
 from merchant_wallet.operators.roles import Operator, Right, Role, gains_rights
 from merchant_wallet.operators.waits import Delays, read_delays
+from merchant_wallet.reporting.merchants import read_names
 from merchant_wallet.reporting.paging import split_page
 from merchant_wallet.web.languages import N_
 
@@ -52,6 +53,7 @@ async def list_operators(request: ConsoleRequest, conn: Connection) -> Response:
         active="operators",
         state=state,
         rows=rows,
+        names=await read_names(conn, [row.merchant_id for row in rows if row.merchant_id]),
         next=last and last.name,
     )
 

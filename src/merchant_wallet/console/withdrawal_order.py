@@ -33,6 +33,7 @@ from merchant_wallet.reporting.entries import EntryFilter
 from merchant_wallet.reporting.orders import OrderLine
 from merchant_wallet.reporting.payout_blockers import list_blockers
 from merchant_wallet.screening import store
+from merchant_wallet.web.kinds import name_account
 from merchant_wallet.withdrawals import acts, payouts
 from merchant_wallet.withdrawals.payouts import PayoutShown
 
@@ -110,6 +111,7 @@ async def _read(request: ConsoleRequest, conn: Connection, line: OrderLine) -> d
             await acts.list_resumptions(conn, line.merchant_id, line.order_id) if is_staff else (),
         )
     )
+    postings = await _read_postings(cell, line.merchant_id, order, request.archive)
     shown: dict[str, Any] = {
         "line": line,
         "order": order,
@@ -122,7 +124,12 @@ async def _read(request: ConsoleRequest, conn: Connection, line: OrderLine) -> d
         "wallet": _format_wallet(order, payout),
         "transfers": transfers if is_staff else [],
         "told": told,
-        "postings": await _read_postings(cell, line.merchant_id, order, request.archive),
+        "postings": postings,
+        "account_names": {
+            account_id: name_account(account_id, None, request.translate)
+            for one in postings
+            for account_id in (one.source_id, one.target_id)
+        },
         **await screening.view_one(request, conn, screened),
         "noted": await _note(request, conn, line),
         "is_moving": order.status not in FINAL or any(one.callback.state == "due" for one in told),

@@ -56,6 +56,12 @@ def describe_period(period: Period) -> str:
     return f"{period.first_day} \u2013 {period.last_day} UTC"
 
 
+def _describe_known(period: Period, made_ms: int, _: Translate) -> str:
+    """A period, and whether it is not over."""
+    text = describe_period(period)
+    return text if made_ms >= period.until_ms else f"{text} \u00b7 {_('so far')}"
+
+
 def _split_lines(text: str) -> list[str]:
     """The lines of a setting in which a semicolon begins a new line. The last one has what is left."""
     return [line.strip() for line in text.split(";", MAX_LINES - 1) if line.strip()]
@@ -87,7 +93,7 @@ def make_report(
     Of a month that was restated, it also says what differs from the version before.
     """
     _ = partial(translate, language)
-    described = [(_("Books"), whose), (_("Period"), describe_period(report.period))]
+    described = [(_("Books"), whose), (_("Period"), _describe_known(report.period, made_ms, _))]
     if former is not None:
         described.append((_("Version"), str(former.version + 1)))
     facts = Facts("", tuple(described))
@@ -100,7 +106,8 @@ def make_report(
     if former is not None:
         tables.append(_make_changes(report, former, _))
     parts: list[Part] = [facts, *tables, *moved, *[Text(note, is_quiet=True) for note in notes]]
-    title = _("Month's report") if report.period.is_month else _("Report")
+    is_whole = report.period.is_month and made_ms >= report.period.until_ms
+    title = _("Month's report") if is_whole else _("Report")
     footer = _("Made {moment} from the books", moment=_moment(made_ms))
     return Document(
         title, report.period.name, _split_issuer(issuer, _)[0], language, made_ms, tuple(parts), footer=footer
@@ -187,7 +194,7 @@ def make_statement(
             "",
             (
                 (_("Merchant"), f"{merchant} ({report.merchant_id})"),
-                (_("Period"), describe_period(report.period)),
+                (_("Period"), _describe_known(report.period, made_ms, _)),
             ),
         )
     ]
@@ -278,7 +285,7 @@ def _list_invoice_facts(invoice: Invoice, _: Translate) -> list[tuple[str, str]]
         facts.append((_("Corrects invoice"), invoice.corrected_name))
     facts.append((_("Issued"), _moment(invoice.issued_ms)))
     if invoice.due_on is not None:
-        facts.append((_("Due date"), f"{invoice.due_on} UTC"))
+        facts.append((_("Due date"), _("{day} UTC, already paid", day=str(invoice.due_on))))
     return [*facts, (_("Period"), describe_period(parse_month(invoice.month)))]
 
 

@@ -18,7 +18,7 @@ from merchant_wallet.web.languages import N_
 
 MOST_BARE_HOURS: Final = 720
 NO_AMOUNT: Final = N_("An amount with at most 6 decimals, such as 1,000.50.")
-COMMA: Final = N_("{typed} has a comma in a wrong place. Decimals come after a point, such as 8.20.")
+COMMA: Final = N_("A comma is in a wrong place in {amount}. Decimals come after a point, such as 8.20.")
 NO_PERCENT: Final = N_("A percentage from 0% to 100% with up to 6 decimals, such as 0.5%.")
 BARE_SHARE: Final = N_("{typed} can mean {typed}% or {share}%: write {typed}% or {share}%.")
 BARE_PERCENT: Final = N_("Write the percent sign: {typed}%.")
@@ -47,7 +47,7 @@ def read_amount(typed: str, otherwise: str = NO_AMOUNT) -> int:
         return parse_units(typed.strip())
     except ValueError:
         if "," in typed:
-            raise TypedWrong(COMMA, typed=typed[:_MOST_SHOWN]) from None
+            raise TypedWrong(COMMA, amount=typed[:_MOST_SHOWN]) from None
         raise TypedWrong(otherwise) from None
 
 
