@@ -163,7 +163,7 @@ def test_each_fact_of_the_table_of_acts_has_words_in_chinese() -> None:
         ),
         ({"eligible_ms": NOW_MS}, "Approvals count from: 2025-11-29 10:40:00.123Z"),
         ({"currency": "KFB", "signed_units": -12_500_000}, "Currency: KFB; Amount: −12.5 KFB"),
-        ({"amount": "5"}, "Amount: 5 USDT"),
+        ({"amount": "-5000.5"}, "Amount: −5,000.5 USDT"),
         (
             {"maxAgeMs": 90_000, "overlapMs": None},
             "Holds for: 1.5 min; The old secret works for another: It ends now",

@@ -20,7 +20,9 @@ CHINESE = partial(translate, Language.ZH)
         ("cli:root", "root, on the command line", "root（命令行）"),
         ("merchant:shop-desk", "shop-desk, of the merchant", "shop-desk（商户）"),
         ("operator:ann: the node lies", "ann: the node lies", "ann: the node lies"),
-        ("reconciliation", "reconciliation", "reconciliation"),
+        ("reconciliation", "reconciliation", "对账"),
+        ("worker", "a worker", "工作进程"),
+        ("payer-7", "payer-7", "payer-7"),
     ],
 )
 def test_people_are_named_without_a_prefix(actor: str, english: str, chinese: str) -> None:

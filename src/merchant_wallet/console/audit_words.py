@@ -11,7 +11,7 @@ import msgspec
 
 from merchant_wallet.audit.records import AuditEntry, Facts, rename_action
 from merchant_wallet.console.fact_words import Translate, say_fact, say_fact_name, say_facts
-from merchant_wallet.web.actors import say_actor
+from merchant_wallet.web.actors import PROGRAMS, say_actor
 from merchant_wallet.web.languages import N_
 
 ACTIONS: Final[Mapping[str, str]] = {
@@ -230,7 +230,12 @@ SUBJECTS: Final[Mapping[str, str]] = {
 """What an entry is about, by the first word of its subject."""
 
 
-SOURCES: Final[Mapping[str, str]] = {"terminal": N_("terminal"), "unknown": N_("unknown")}
+SOURCES: Final[Mapping[str, str]] = {
+    "sandbox": N_("sandbox"),
+    "terminal": N_("terminal"),
+    "unknown": N_("unknown"),
+    **PROGRAMS,
+}
 """Sources that are no addresses."""
 
 

@@ -247,6 +247,7 @@ _VALUES: Final[Mapping[str, Mapping[str, str]]] = {
 }
 """Values that are words of the program."""
 _DAY_MS: Final = 86_400_000
+_is_decimal = re.compile(r"-?[0-9]+(\.[0-9]+)?").fullmatch
 _is_word = re.compile(r"[a-z]+(_[a-z]+)+").fullmatch
 _list_parts = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+").findall
 
@@ -322,7 +323,8 @@ def _say_text(name: str, value: str, facts: Mapping[str, Any]) -> str:
     if name in _PERCENTS:
         return show_percent(value)
     if name in _IN_USDT and "asset" not in facts:
-        return f"{value} {facts.get('currency') or USDT}"
+        amount = group_digits(value) if _is_decimal(value) else value
+        return f"{amount} {facts.get('currency') or USDT}"
     return _spell(value).lower() if _is_word(value) else value
 
 

@@ -17,6 +17,14 @@ SIDES: Final[Mapping[str, str]] = {
 }
 """Who acted, by the first part of the actor's name."""
 
+PROGRAMS: Final[Mapping[str, str]] = {
+    "reconciliation": N_("reconciliation"),
+    "sign-in": N_("the sign-in page"),
+    "up": N_("the command up"),
+    "worker": N_("a worker"),
+}
+"""Programs that act by themselves."""
+
 Translate = Callable[..., str]
 
 
@@ -26,6 +34,8 @@ def name_actors(values: Mapping[str, str], translate: Translate) -> dict[str, st
 
 
 def say_actor(actor: str, translate: Translate) -> str:
-    """Who did it, in words. A worker's name stays as it is."""
+    """Who did it, in words. The name of a certain process stays as it is."""
+    if actor in PROGRAMS:
+        return translate(PROGRAMS[actor])
     side, colon, name = actor.partition(":")
     return translate(SIDES[side], name=name) if colon and side in SIDES else actor
