@@ -202,6 +202,10 @@ def test_facts_have_names_and_units(facts: dict[str, Any], said: str) -> None:
         ),
         ({"reason": "amount must be USDT or KFB"}, "理由: amount must be USDT or KFB"),
         ({"frozen": True, "cause": "a test of the sandbox froze it"}, "已冻结: 是; 原因: 沙盒测试将其冻结"),
+        (
+            {"allowed": [], "minimum_arrival_units": 2_500_000},
+            "允许的提现地址: 任何地址; 最低到账金额: 2.5 USDT",
+        ),
         ({"second factor": "first code"}, "第二重验证: 验证器的首个验证码"),
         ({"state": "accepted", "month": "2026-10"}, "状态: 已接受; 月份: 2026-10"),
     ],

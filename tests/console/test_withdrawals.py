@@ -406,6 +406,7 @@ def test_all_orders_are_filtered_sorted_and_paged_by_the_url(till: Till, people:
     assert listed("&status=4") == [gone]
     assert listed("&chain=TRC20") == [large]
     assert listed("&least=65") == [gone, large]
+    assert "in a wrong place in 8,20." in read_text(operator.page(f"{ALL}?{own}&least=8,20"))
     assert listed("&from=2000-01-01&to=2000-01-02") == []
     assert listed("&id=2") == [large]
     assert operator.get(f"{ALL}?after=nonsense").status_code == 404

@@ -8,7 +8,6 @@ from typing import Final, TypeVar
 
 from starlette.exceptions import HTTPException
 
-from merchant_wallet.base.money import parse_units
 from merchant_wallet.base.user_input import EPOCH, parse_day
 from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.console.request import Connection, ConsoleRequest
@@ -33,14 +32,6 @@ def read_end(text: str) -> int | None:
     """The end in UTC of a day from a date field, or None."""
     begins_ms = read_day(text)
     return None if begins_ms is None else begins_ms + DAY_MS
-
-
-def read_units(text: str) -> int:
-    """The units of a typed amount, or 0."""
-    try:
-        return parse_units(text) if text else 0
-    except ValueError:
-        return 0
 
 
 async def find_scope(request: ConsoleRequest, conn: Connection, text: str) -> int | None:

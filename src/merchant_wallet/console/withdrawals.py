@@ -14,7 +14,7 @@ from starlette.responses import Response
 
 from merchant_wallet.book.actors import person_of
 from merchant_wallet.book.rules.withdrawals import PENDING
-from merchant_wallet.console.filter_values import find_scope, open_page, read_day, read_end, read_units
+from merchant_wallet.console.filter_values import find_scope, open_page, read_day, read_end
 from merchant_wallet.console.order_notes import add_notes
 from merchant_wallet.console.request import Connection, ConsoleRequest, Page
 from merchant_wallet.console.tables import AFTER, DESCENDING, TableState, read_state
@@ -25,6 +25,7 @@ from merchant_wallet.reporting import books, orders
 from merchant_wallet.reporting.orders import OrderFilter, OrderLine
 from merchant_wallet.reporting.paging import Page as Rows
 from merchant_wallet.reporting.payout_blockers import list_blockers
+from merchant_wallet.web.typed_values import TypedWrong, read_amount
 
 QUEUE: Final = "/console/withdrawals"
 ALL: Final = f"{QUEUE}/all"
@@ -118,11 +119,12 @@ async def show_all(request: ConsoleRequest, conn: Connection) -> Response:
     # The lists are sorted in descending order only.
     state = replace(state, sort=f"{DESCENDING}{state.column}")
     scope = await find_scope(request, conn, state.get("merchant"))
+    least_units, least_error = _read_least(request, state.get("least"))
     if state.get("id"):
         found = await orders.find_orders(conn, request.cells, state.get("id"), scope)
         page = Rows(tuple(found), None, None)
     else:
-        wanted = _read_filter(state, scope, request.context.settings.shown_chains)
+        wanted = _read_filter(state, scope, least_units, request.context.settings.shown_chains)
         reading = orders.list_orders(
             conn, request.cells, wanted, sort=state.column, after=state.after, limit=PAGE_ROWS
         )
@@ -132,6 +134,7 @@ async def show_all(request: ConsoleRequest, conn: Connection) -> Response:
         active="withdrawals",
         tab="all",
         state=state,
+        least_error=least_error,
         page=page,
         reasons=await list_reasons(request, conn, page.rows),
         statuses=orders.STATUSES,
@@ -140,7 +143,17 @@ async def show_all(request: ConsoleRequest, conn: Connection) -> Response:
     )
 
 
-def _read_filter(state: TableState, scope: int | None, chains: Sequence[str]) -> OrderFilter:
+def _read_least(request: ConsoleRequest, text: str) -> tuple[int, str]:
+    """The units of the typed least amount, and what is wrong with it. 0: all orders."""
+    try:
+        return read_amount(text) if text else 0, ""
+    except TypedWrong as error:
+        return 0, request.translate(error.text, **error.values)
+
+
+def _read_filter(
+    state: TableState, scope: int | None, least_units: int, chains: Sequence[str]
+) -> OrderFilter:
     chain = state.get("chain")
     known = {str(status): status for status in orders.STATUSES}
     return OrderFilter(
@@ -149,7 +162,7 @@ def _read_filter(state: TableState, scope: int | None, chains: Sequence[str]) ->
         chain=chain if chain in chains else None,
         from_ms=read_day(state.get("from")),
         to_ms=read_end(state.get("to")),
-        min_units=read_units(state.get("least")),
+        min_units=least_units,
         address=state.get("address") or None,
     )
 
