@@ -159,7 +159,7 @@ def test_no_page_keeps_anybody_out_in_any_look_with_large_text_by_motion_or_a_ke
 def test_chinese_pages_have_no_english_words_but_names(
     owner: ConsoleUser, paths: list[str], states: list[str]
 ) -> None:
-    found = {}
+    found: dict[str, str] = {}
     for path in (*paths, *states):
         page = owner.page(path, headers={"accept-language": "zh-CN"})
         for word in find_words(read_text(drop_code(page))):

@@ -232,8 +232,8 @@ async def _judge(request: ConsoleRequest, conn: Connection) -> tuple[MerchantRef
     try:
         if not read_amount(form.text("amount"), NO_AMOUNT):
             errors["amount"] = request.translate(NO_AMOUNT)
-    except TypedWrong as error:
-        errors["amount"] = request.translate(error.text, **error.values)
+    except TypedWrong as wrong:
+        errors["amount"] = request.translate(wrong.text, **wrong.values)
     try:
         merchant = await store.find(conn, form.text("merchant"))
     except MerchantUnknown:
