@@ -170,7 +170,7 @@ FACTS: Final[Mapping[str, tuple[str, str]]] = {
     "callback.resume": ("", "resumed"),
     "callback.resend": ("", "resent"),
     "withdrawal.approve": ("", "done txnStatus approvedBy"),
-    "withdrawal.thaw": ("frozen", "frozen"),
+    "withdrawal.thaw": ("frozen cause frozenMs", "frozen"),
     "withdrawal.cancel": ("", "done txnStatus"),
     "withdrawal.refund": ("", "done txnStatus approvedBy"),
     "wallet.freeze": ("", ""),

@@ -38,7 +38,7 @@ def test_one_operator_alone_cannot_raise_both_limits(platform: Platform, shop: S
     assert limits(platform, shop) == (1000, 100000)
     assert WHY in read_text(bob.page(f"/console/merchants/{shop.merchant_id}/settings"))
     page = read_text(bob.page(url))
-    for text in ("1000", "500000", WHY, f"Proposed by {ann.name}"):
+    for text in ("1,000 USDT", "500,000 USDT", WHY, f"Proposed by {ann.name}"):
         assert text in page
     assert bob.follow(accept(bob, url)).status_code == 200
     assert limits(platform, shop) == (500000, 1000000)
@@ -131,7 +131,7 @@ def test_a_rate_beyond_the_band_of_a_day_needs_two(platform: Platform, people: P
     def rate() -> Any:
         return platform.rows("select usdt_kfb_e8 from rate where merchant_id = 0")[0][0]
 
-    assert "more than 5 % from the one in force now or a day ago" in read_text(ann.page("/console/rates")), (
+    assert "more than 5% from the one in force now or a day ago" in read_text(ann.page("/console/rates")), (
         "said beforehand"
     )
     assert set_rate("6.9").headers["location"] == "/console/rates"
