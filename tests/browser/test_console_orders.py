@@ -123,9 +123,7 @@ def test_two_people_approve_a_large_withdrawal_and_watch_it_being_paid_and_told(
     expect(ben.locator(".toast")).to_contain_text("Approved: it is paid next.")
     # The first operator's page was left open. It updates by itself up to the end.
     life = ann.locator(".timeline")
-    expect(life).to_contain_text(
-        re.compile(r"First approval.*mei\.lin.*Second approval.*jonas", re.DOTALL)
-    )
+    expect(life).to_contain_text(re.compile(r"First approval.*mei\.lin.*Second approval.*jonas", re.DOTALL))
     expect(life).to_contain_text("Transfer 1 taken by a node")
     expect(life.locator("[aria-current=step]")).to_contain_text("Final on the chain")
     expect(life).to_contain_text("Paid: the transfer is final on the chain", timeout=30_000)

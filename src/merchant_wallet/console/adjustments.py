@@ -309,17 +309,18 @@ def _show_form(request: ConsoleRequest, form_state: FormState) -> Response:
 async def _show(
     request: ConsoleRequest, conn: Connection, proposal: Proposal, form_state: FormState = EMPTY_FORM
 ) -> Response:
-    is_open = proposal.state == decisions.OPEN and not decisions.is_expired(proposal, request.at_ms)
-    effect = await _read_effect(
-        request, proposal.merchant_id, proposal.ext_user_id, proposal.currency, proposal.signed_units
-    )
+    effect = None
+    if proposal.state == decisions.OPEN and not decisions.is_expired(proposal, request.at_ms):
+        effect = await _read_effect(
+            request, proposal.merchant_id, proposal.ext_user_id, proposal.currency, proposal.signed_units
+        )
     return request.page(
         "console/adjustment.html",
         active="adjustments",
         status=200 if form_state.ok else 422,
         form_state=form_state,
         proposal=proposal,
-        effect=effect if is_open else None,
+        effect=effect,
         merchant_name=(await merchants.read_names(conn, [proposal.merchant_id]))[proposal.merchant_id],
         is_own=decisions.is_own(proposal, request.actor),
     )
