@@ -76,6 +76,18 @@ begin
 end
 $$;
 
+CREATE FUNCTION public.follow_cell(followed_id integer, seen_version bigint, new_address text) RETURNS boolean
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+    update "public".cell set address = new_address, version = version + 1
+     where cell_id = followed_id and version = seen_version and admin_address is not null
+       and address is distinct from new_address;
+    return found;
+end
+$$;
+
 CREATE FUNCTION public.name_grams(word text) RETURNS text[]
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN ARRAY(SELECT DISTINCT substr(lower((name_grams.word COLLATE "C")), n.n, size.size) AS substr FROM (generate_series(1, 3) size(size) CROSS JOIN LATERAL generate_series(1, ((length(name_grams.word) - size.size) + 1)) n(n)) WHERE ((size.size = 3) OR (octet_length(substr(name_grams.word, n.n, size.size)) > size.size)));
@@ -330,6 +342,9 @@ CREATE TABLE public.cell (
     drained_ms bigint,
     compared_ms bigint DEFAULT 0 NOT NULL,
     marked_no bigint DEFAULT 0 NOT NULL,
+    unfollowed_cause text,
+    unfollowed_ms bigint,
+    is_distributed boolean GENERATED ALWAYS AS ((admin_address IS NOT NULL)) STORED NOT NULL,
     CONSTRAINT cell_address_check CHECK ((address <> ''::text)),
     CONSTRAINT cell_admin_address_check CHECK ((admin_address <> ''::text)),
     CONSTRAINT cell_cell_id_check CHECK ((cell_id >= 0)),
@@ -337,6 +352,7 @@ CREATE TABLE public.cell (
     CONSTRAINT cell_name_check CHECK (((name ~ '^[a-z][a-z0-9_-]{0,30}$'::text) AND (name <> 'home'::text))),
     CONSTRAINT cell_schema_name_check CHECK ((schema_name ~ '^[a-z][a-z0-9_]{0,62}$'::text)),
     CONSTRAINT cell_state_check CHECK ((state = ANY (ARRAY['open'::text, 'draining'::text, 'closed'::text, 'retired'::text]))),
+    CONSTRAINT cell_unfollowed CHECK ((((unfollowed_cause IS NULL) = (unfollowed_ms IS NULL)) AND (unfollowed_cause <> ''::text))),
     CONSTRAINT cell_version_check CHECK ((version > 0))
 );
 
@@ -348,9 +364,11 @@ CREATE TABLE public.cell_move (
     old_address text,
     began_ms bigint NOT NULL,
     changed_ms bigint NOT NULL,
+    is_distributed boolean DEFAULT false NOT NULL,
     CONSTRAINT cell_move_address_check CHECK ((address <> ''::text)),
     CONSTRAINT cell_move_cell_id_check CHECK ((cell_id > 0)),
     CONSTRAINT cell_move_old_address_check CHECK ((old_address <> ''::text)),
+    CONSTRAINT cell_move_plain CHECK ((NOT is_distributed)),
     CONSTRAINT cell_move_state_check CHECK ((state = ANY (ARRAY['copying'::text, 'switching'::text, 'reopening'::text, 'switched'::text])))
 );
 
@@ -981,7 +999,9 @@ CREATE TABLE public.merchant_move (
     began_ms bigint NOT NULL,
     changed_ms bigint NOT NULL,
     give_up_ms bigint,
+    is_distributed boolean DEFAULT false NOT NULL,
     CONSTRAINT merchant_move_other_cell CHECK ((from_cell_id <> to_cell_id)),
+    CONSTRAINT merchant_move_plain CHECK ((NOT is_distributed)),
     CONSTRAINT merchant_move_state_check CHECK ((state = ANY (ARRAY['copying'::text, 'switching'::text, 'reopening'::text, 'opening'::text, 'switched'::text])))
 );
 
@@ -2504,6 +2524,8 @@ CREATE INDEX callback_of_merchant_by_moment ON public.callback USING btree (merc
 
 CREATE INDEX callback_stopped ON public.callback USING btree (merchant_id, order_id) WHERE (state = ANY (ARRAY['dead_letter'::text, 'paused'::text]));
 
+CREATE UNIQUE INDEX cell_is_distributed ON public.cell USING btree (cell_id, is_distributed);
+
 CREATE UNIQUE INDEX cell_state_one_row ON public.cell_state USING btree ((true));
 
 CREATE INDEX chain_transfer_by_block ON public.chain_transfer USING btree (chain, block_number);
@@ -2745,6 +2767,9 @@ ALTER TABLE ONLY public.cancel_signed
 ALTER TABLE ONLY public.cell_move
     ADD CONSTRAINT cell_move_cell_id_fkey FOREIGN KEY (cell_id) REFERENCES public.cell(cell_id);
 
+ALTER TABLE ONLY public.cell_move
+    ADD CONSTRAINT cell_move_of_plain FOREIGN KEY (cell_id, is_distributed) REFERENCES public.cell(cell_id, is_distributed);
+
 ALTER TABLE ONLY public.chain_transfer
     ADD CONSTRAINT chain_transfer_merchant_id_fkey FOREIGN KEY (merchant_id) REFERENCES public.merchant(merchant_id);
 
@@ -2806,10 +2831,16 @@ ALTER TABLE ONLY public.merchant_move
     ADD CONSTRAINT merchant_move_from_cell_id_fkey FOREIGN KEY (from_cell_id) REFERENCES public.cell(cell_id);
 
 ALTER TABLE ONLY public.merchant_move
+    ADD CONSTRAINT merchant_move_from_plain FOREIGN KEY (from_cell_id, is_distributed) REFERENCES public.cell(cell_id, is_distributed);
+
+ALTER TABLE ONLY public.merchant_move
     ADD CONSTRAINT merchant_move_merchant_id_fkey FOREIGN KEY (merchant_id) REFERENCES public.merchant(merchant_id);
 
 ALTER TABLE ONLY public.merchant_move
     ADD CONSTRAINT merchant_move_to_cell_id_fkey FOREIGN KEY (to_cell_id) REFERENCES public.cell(cell_id);
+
+ALTER TABLE ONLY public.merchant_move
+    ADD CONSTRAINT merchant_move_to_plain FOREIGN KEY (to_cell_id, is_distributed) REFERENCES public.cell(cell_id, is_distributed);
 
 ALTER TABLE ONLY public.merchant_secret
     ADD CONSTRAINT merchant_secret_merchant_id_fkey FOREIGN KEY (merchant_id) REFERENCES public.merchant(merchant_id);

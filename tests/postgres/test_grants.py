@@ -17,7 +17,7 @@ from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.db import connect_sync
 from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.postgres import WEB_ROLE, WORKER_ROLE
-from merchant_wallet.postgres.grants import FUNCTIONS, GRANTS, GrantRefused, Side, grant
+from merchant_wallet.postgres.grants import FUNCTIONS, GRANTS, HOME_FUNCTIONS, GrantRefused, Side, grant
 from merchant_wallet.postgres.migrate import migrate
 
 pytestmark = pytest.mark.new_database
@@ -280,7 +280,8 @@ def test_functions_with_the_owners_rights_find_nothing_of_the_callers(database_u
     query = "select proname, proconfig, prosecdef from pg_proc where pronamespace = 'public'::regnamespace"
     with connect_sync(database_url) as connection:
         found = {name: config for name, config, definer in connection.execute(query).fetchall() if definer}
-    assert found == {name.partition("(")[0]: ["search_path=pg_catalog, pg_temp"] for name in FUNCTIONS}
+    names = [name.partition("(")[0] for name in (*FUNCTIONS, *HOME_FUNCTIONS)]
+    assert found == {name: ["search_path=pg_catalog, pg_temp"] for name in names}
 
 
 @pytest.mark.parametrize(

@@ -52,7 +52,7 @@ RUN_BY: Final[Mapping[str, tuple[Side, ...]]] = {
     "merchants/cells/book_placement.sql": (),
     "merchants/cells/book_tables.sql": (),
     "merchants/cells/cells.sql": BOTH,
-    "merchants/cells/citus.sql": (),
+    "merchants/cells/citus.sql": WORKER,
     "merchants/cells/inspection.sql": (),
     "merchants/cells/placement.sql": WEB,
     "cli/doctor.sql": (),

@@ -56,7 +56,7 @@ _NO_WAY: Final = [
 
 
 class HostWatch:
-    """Watches the hosts of home, and of every cell."""
+    """Watches the hosts of home, of every cell, and of the coordinators of Citus."""
 
     def __init__(self, cells: Cells) -> None:
         self._cells = cells
@@ -86,7 +86,7 @@ class HostWatch:
         await asyncio.gather(*ending, return_exceptions=True)
 
     def _look(self) -> None:
-        urls = [cell.url for cell in self._cells.list()]
+        urls = [url for cell in self._cells.list() for url in (cell.url, cell.table_url)]
         wanted = {known: url for url in urls if (known := Hosts.of(url)).is_watched}
         for known in self._tasks.keys() - wanted.keys():
             self._end(known)

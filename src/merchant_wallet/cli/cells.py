@@ -5,7 +5,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from merchant_wallet.cli import cell_moves, terminal
-from merchant_wallet.cli.failures import Failure
+from merchant_wallet.cli.failures import CANNOT_RUN, Failure, describe_database_error
 from merchant_wallet.cli.options import DataOption, JsonOption
 from merchant_wallet.cli.session import Session, run
 
@@ -210,8 +210,9 @@ def drain(
 def follow(name: NameArgument, data: DataOption = None, as_json: JsonOption = False) -> None:
     """After Citus has moved a cell's schema: connect to the node where it is now.
 
-    Until then the cell works through its old node, only more slowly. Requests are refused for some
-    milliseconds. Repeat an interrupted command.
+    A running `work` does the same by itself, within a minute, and within seconds if the cell does not answer.
+    It refuses a node whose copy of the cell is older than the one that home knows; this command accepts it.
+    Requests are refused for some milliseconds. Repeat an interrupted command.
 
     \b
     Example:
@@ -219,23 +220,24 @@ def follow(name: NameArgument, data: DataOption = None, as_json: JsonOption = Fa
     """
 
     async def act(session: Session) -> dict[str, Any]:
+        import psycopg
+
         from merchant_wallet.base import db
         from merchant_wallet.merchants.cells import citus
 
         try:
-            cell_id, schema, before, coordinator = await citus.read_place(session.conn, name)
-            async with await db.connect(db.place(session.url, coordinator, schema)) as connection:
-                address = await citus.find_address(connection, schema, coordinator)
-                async with session.conn.transaction():
-                    if is_new := await citus.set_address(session.conn, cell_id, address):
-                        told = ({"address": before}, {"address": address})
-                        await session.author().record(
-                            session.conn, "cell.follow", f"cell {name}", before=told[0], after=told[1]
-                        )
-                await citus.let_reconnect(session.conn, connection, cell_id)
-        except citus.NoCitus as refused:
+            place = await citus.read_place(session.conn, name)
+            cell = place.make_cell(session.cells, place.address)
+            async with await db.connect(cell.table_url) as coordinator:
+                address = await citus.follow(
+                    session.conn, coordinator, session.cells, place, session.author(), accepts_older=True
+                )
+        except (citus.NoCitus, citus.NotFollowed) as refused:
             raise Failure(str(refused)) from None
-        return {"name": name, "address": address, "moved": is_new}
+        except psycopg.OperationalError as error:
+            text = describe_database_error(error)
+            raise Failure(f"The coordinator or the cell's node is away: {text}", CANNOT_RUN) from error
+        return {"name": name, "address": address, "moved": address != place.address}
 
     terminal.print_answer(run(data, act), as_json)
 

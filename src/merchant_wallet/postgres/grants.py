@@ -231,7 +231,7 @@ GRANTS: Final[Mapping[str, Grant]] = {
     "rollback_acceptance": Grant("", _READ),
     "checkpoint_key": Grant(_READ, _ADD),
     # Cells.
-    "cell": Grant(_READ, "select, update (version, compared_ms, marked_no)"),
+    "cell": Grant(_READ, "select, update (version, compared_ms, marked_no, unfollowed_cause, unfollowed_ms)"),
     "job": Grant("select, insert, delete", "select, insert, delete"),
     "cell_move": Grant(_READ, "select, update (state, changed_ms)"),
     "merchant_move": Grant(_READ, "select, update (state, changed_ms, give_up_ms)"),
@@ -263,7 +263,12 @@ FUNCTIONS: Final[Mapping[LiteralString, tuple[Side, ...]]] = {
     "add_nonce_days(int, int)": (Side.WEB, Side.WORKER),
     "drop_nonce_day(int)": (Side.WORKER,),
 }
-"""The functions that run with the owner's rights, and who may call them."""
+"""The functions that run with the owner's rights, in each schema, and who may call them."""
+
+HOME_FUNCTIONS: Final[Mapping[LiteralString, tuple[Side, ...]]] = {
+    "follow_cell(int, bigint, text)": (Side.WORKER,),
+}
+"""The same, of home's schema alone."""
 
 # Whether a role's own rights would make grants pointless, and who gives it the right to create objects.
 _ROLE = """
@@ -384,7 +389,8 @@ def _list_statements(side: Side, role: sql.Identifier, schema: str) -> Iterator[
         if granted.of(side):
             privileges = sql.SQL(granted.of(side))
             yield sql.SQL("grant {} on {} to {}").format(privileges, sql.Identifier(table), role)
-    for function, sides in FUNCTIONS.items():
+    functions = {**FUNCTIONS, **(HOME_FUNCTIONS if schema == HOME_SCHEMA else {})}
+    for function, sides in functions.items():
         if side in sides:
             yield sql.SQL("grant execute on function {} to {}").format(sql.SQL(function), role)
 

@@ -4,12 +4,13 @@ Rules:
 - A cell's workers use its own connections. So a cell that is away delays nobody else.
 - A cell's payouts and expiries wait until its books were compared with their checkpoints. Payouts wait until
   the chains fit the settings, too.
+- The cells that Citus places are followed to the node that it names.
 - A cell that has moved gets new workers. The old ones finish what they do; its old place refuses them.
 - Several processes may run the same cell's workers. With `work --cell` one runs beside the cell's server.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -44,6 +45,7 @@ from merchant_wallet.callbacks.target_policy import TargetPolicy, list_networks,
 from merchant_wallet.deposits.crediting import CreditingWorker, ScreenDeposit
 from merchant_wallet.deposits.intake_worker import IntakeWorker
 from merchant_wallet.merchants.addresses import give_missing_addresses
+from merchant_wallet.merchants.cells.follower import CellFollower
 from merchant_wallet.merchants.cells.updates import CellUpdates
 from merchant_wallet.merchants.cells.writers import CellWriters
 from merchant_wallet.merchants.id_ranges import allocate_range, find_books_short_of_ids
@@ -153,9 +155,10 @@ class CellWorkers:
         bell = current_bell.get()
         tasks = make_cell_tasks(settings.timestamp_tolerance_s, cell.cell_id, self._line)
         changes_tables = {"nonces": tasks.pop("nonces")}
-        self._others: Sequence[Worker] = [
+        away = asyncio.Event()
+        self._others: list[Worker] = [
             *([] if bell is None else [partial(bell.listen, connect)]),
-            CellUpdates(cell.cell_id, home, connect).run,
+            CellUpdates(cell.cell_id, home, connect, away).run,
             IntakeWorker(
                 home, connect, cell.cell_id, settings.open_chains, minimum_units=settings.deposit_minimum
             ).run,
@@ -168,6 +171,8 @@ class CellWorkers:
             Maintenance(partial(db.connect, cell.table_url), changes_tables).run,
             partial(Maintenance(connect, make_figure_tasks(settings)).run, interval_s=rollup.INTERVAL_S),
         ]
+        if cell.admin_url is not None:
+            self._others.append(CellFollower(base.cells, cell, away).run)
 
     async def run(self, stop: asyncio.Event) -> None:
         """Work until `stop` is set. Work under way is finished."""

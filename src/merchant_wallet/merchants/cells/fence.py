@@ -85,6 +85,12 @@ async def open_copy(cell: Connection, cell_id: int, version: int) -> bool:
     return await _set_state(cell, cell_id, version, is_open=True)
 
 
+async def raise_version(cell: Connection, cell_id: int, version: int) -> bool:
+    """Give an open copy a version, so that everybody connects anew. False if it is closed, or not older."""
+    values = {"cell_id": cell_id, "version": version}
+    return bool((await cell.execute(QUERIES["raise_version"].text, values)).rowcount)
+
+
 async def _set_state(cell: Connection, cell_id: int, version: int, *, is_open: bool) -> bool:
     values = {"cell_id": cell_id, "version": version, "is_open": is_open}
     return bool((await cell.execute(QUERIES["set_state"].text, values)).rowcount)

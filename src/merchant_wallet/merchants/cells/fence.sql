@@ -14,6 +14,11 @@ select obj_description(current_schema()::regnamespace, 'pg_namespace');
 update cell_state set version = %(version)s::bigint, is_open = %(is_open)s::boolean
  where cell_id = %(cell_id)s::int and version < %(version)s::bigint;
 
+-- name: raise_version
+-- The version of an open copy. A closed one stays closed.
+update cell_state set version = %(version)s::bigint
+ where cell_id = %(cell_id)s::int and version < %(version)s::bigint and is_open;
+
 -- name: read_clock
 -- The database's time.
 select clock_timestamp();
