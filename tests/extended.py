@@ -29,6 +29,7 @@ EXTENDED: Final = {
     "tests/cells/test_cell_move.py::test_nobody": "logical replication",
     "tests/cells/test_cell_move_dangers.py": "two servers",
     "tests/cells/test_citus.py": "Citus",
+    "tests/cells/test_citus_failover.py": "Citus",
     "tests/cells/test_console.py::test_a_dead_cell": "two servers",
     "tests/cells/test_failover.py": "a standby",
     "tests/cells/test_home_rollback.py::test_a_restoration_killed": "loops of kills",

@@ -15,7 +15,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from tests.cells.layout import Layout, open_layout
 from tests.conftest import FAR
 
-from merchant_wallet.base.db import connect_sync, place
+from merchant_wallet.base.db import connect_sync, place, strip_identity
 from merchant_wallet.postgres import WEB_ROLE, WORKER_ROLE
 
 COORDINATOR: Final = os.environ.get("WALLET_TEST_CITUS", "")
@@ -25,29 +25,37 @@ _FIND_NODE: Final = "select nodename, nodeport from citus_shards where table_nam
 
 @contextmanager
 def citus_layout(url: str) -> Iterator[Layout]:
-    """The cell's schema is made on the coordinator, then distributed. Its URL is the worker node's."""
-    owner = str(conninfo_to_dict(url)["user"])
+    """A cell on the Citus that was named. Its URL is the worker node's."""
     with connect_sync(COORDINATOR) as coordinator:
         drop_schema(coordinator, FAR)
-        add_roles(coordinator, owner)
-        layout = open_layout(url, place(COORDINATOR, None, FAR), COORDINATOR)
         try:
-            coordinator.execute("select citus_schema_distribute(%s::regnamespace)", (FAR,))
-            follow(layout)
-            yield layout
+            yield open_citus_layout(url, COORDINATOR)
         finally:
             drop_schema(coordinator, FAR)
 
 
-def follow(layout: Layout) -> None:
-    """Tell the layout and home the node that has the schema now."""
-    with connect_sync(COORDINATOR) as coordinator:
+def open_citus_layout(url: str, coordinator_url: str) -> Layout:
+    """The cell's schema is made on the coordinator, then distributed."""
+    with connect_sync(coordinator_url) as coordinator:
+        add_roles(coordinator, str(conninfo_to_dict(url)["user"]))
+        layout = open_layout(url, place(coordinator_url, None, FAR), coordinator_url)
+        coordinator.execute("select citus_schema_distribute(%s::regnamespace)", (FAR,))
+    place_at_node(layout, coordinator_url)
+    return layout
+
+
+def place_at_node(layout: Layout, coordinator_url: str) -> None:
+    """Tell the layout and home the node that has the schema now, and the coordinator."""
+    with connect_sync(coordinator_url) as coordinator:
         row = coordinator.execute(_FIND_NODE, (f"{FAR}.book",)).fetchone()
     assert row is not None
-    address = make_conninfo(COORDINATOR, host=row[0], port=row[1])
+    address = make_conninfo(coordinator_url, host=row[0], port=row[1])
     layout.far_url = place(address, None, FAR)
     with connect_sync(layout.url) as home:
-        home.execute("update cell set address = %s where name = %s", (address, FAR))
+        home.execute(
+            "update cell set address = %s, admin_address = %s where name = %s",
+            (strip_identity(address), strip_identity(coordinator_url), FAR),
+        )
 
 
 def add_roles(coordinator: psycopg.Connection, owner: str) -> None:

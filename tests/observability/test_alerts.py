@@ -108,6 +108,7 @@ PENDING = 'wallet_deposit_oldest_seconds{chain="ERC20",status="pending",instance
 SOUND = 'wallet_reconciliation_sound{chain="TRC20",instance="a"}'
 PASSWORDS = 'wallet_failed_sign_ins{factor="password",instance="a"}'
 CODES = 'wallet_failed_sign_ins{factor="code",instance="a"}'
+UNFOLLOWED = 'wallet_cell_unfollowed_seconds{cell="west",instance="a"}'
 CELL = 'wallet_cell_up{cell="west",instance="a"}'
 RATES = 'wallet_cell_rates_age_seconds{cell="west",instance="a"}'
 LAG = 'wallet_watcher_lag_blocks{chain="TRC20",instance="a"}'
@@ -505,6 +506,13 @@ CASES = (
         {RATES: "40x10"},
         5,
         "Cell west: the copies of the exchange rates are 40s old · shop",
+        {"cell": "west"},
+    ),
+    Case(
+        "WalletCellNotFollowed",
+        {UNFOLLOWED: "0 30 90x10"},
+        5,
+        "Cell west: the node that Citus names is not used, for 1m 30s · shop",
         {"cell": "west"},
     ),
     Case(

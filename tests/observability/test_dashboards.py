@@ -48,7 +48,7 @@ def test_every_metric_with_an_alert_about_money_is_on_a_page() -> None:
     unseen = {"wallet_watcher_idle_seconds", "wallet_watcher_stopped", "wallet_reconciliation_sound"}
     unseen |= {"wallet_cell_rates_age_seconds", "wallet_book_ids_left", "wallet_rollback_evidence_found"}
     unseen |= {"wallet_platform_shown", "wallet_order_oldest_seconds", "wallet_callback_oldest_seconds"}
-    unseen |= {"wallet_obstacle_oldest_seconds"}
+    unseen |= {"wallet_obstacle_oldest_seconds", "wallet_cell_unfollowed_seconds"}
     alarming = {line.name for line in METRICS if line.alerts and line.name.startswith("wallet_")}
     assert {name for name in alarming if name not in shown} <= unseen
 

@@ -27,16 +27,29 @@ class CellWrong(Exception):
 
 async def check_cells(home: Any, settings: Settings, url: str) -> AsyncIterator[Finding]:
     """A finding for each apart cell. A cell that is away does not hinder the checks of the others."""
-    from merchant_wallet.merchants.cells import moves
+    from merchant_wallet.merchants.cells import citus, moves
     from merchant_wallet.merchants.cells.directory import Directory
 
     directory = Directory(url, dict(settings.cell_urls))
     await directory.refresh()
+    unfollowed = await citus.read_unfollowed(home)
     for cell in directory.list():
-        if not cell.is_home:
+        if (cause := unfollowed.get(cell.cell_id)) is not None:
+            yield judge_unfollowed(cell, cause)
+        elif not cell.is_home:
             yield await _check(home, cell)
     for found in await moves.list_all(home):
         yield judge_move(found)
+
+
+def judge_unfollowed(cell: Cell, cause: str) -> Finding:
+    """Judge a cell that is not where Citus says."""
+    return Finding(
+        f"cell {cell.name}",
+        f"not where Citus says: {cause}",
+        f"repair that node, or correct the catalogue with citus_update_node(); `merchant-wallet cell follow"
+        f" {cell.name}` looks again, and takes an older copy, too",
+    )
 
 
 def judge_move(found: Any) -> Finding:
@@ -61,6 +74,8 @@ async def _check(home: Any, cell: Cell) -> Finding:
 
     name = f"cell {cell.name}"
     try:
+        if cell.admin_url is not None:
+            await _check_coordinator(cell.admin_url)
         async with await db.connect(cell.url) as conn:
             pending = await _check_schema(conn, cell)
             roles = judge_roles(await fetch(conn, "list_side_roles"))
@@ -73,6 +88,19 @@ async def _check(home: Any, cell: Cell) -> Finding:
     except CellWrong as wrong:
         return Finding(name, str(wrong), wrong.advice)
     return Finding(name, f"answers; {pending}; {waiting}; {roles.text}", hint=roles.hint)
+
+
+async def _check_coordinator(url: str) -> None:
+    from merchant_wallet.base import db
+
+    try:
+        await (await db.connect(url)).close()
+    except psycopg.OperationalError as error:
+        found = db.explain_error(error)
+        raise CellWrong(
+            f"the coordinator of Citus is away: {' '.join(str(error).split()) if found is None else found.what}",
+            "start it: until then nobody follows a node's failover, and no table can be changed",
+        ) from error
 
 
 async def _check_schema(conn: Any, cell: Cell) -> str:

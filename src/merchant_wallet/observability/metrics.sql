@@ -44,3 +44,7 @@ select max(range_no)::int from id_range;
 -- name: count_accounts_left
 -- Derived accounts that no merchant has.
 select count(*) from (select from xpub_pool where merchant_id is null limit %(most)s::int) a;
+
+-- name: list_distributed_cells
+-- Since when the service has not used the nodes that Citus names for its cells.
+select name, unfollowed_ms from cell where admin_address is not null and state <> 'retired' order by name;

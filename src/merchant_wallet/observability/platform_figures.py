@@ -111,6 +111,13 @@ async def _read_rollback(connection: AsyncConnection, now_ms: int, settings: Set
     return samples
 
 
+async def _read_distributed(connection: AsyncConnection, now_ms: int, settings: Settings) -> list[Sample]:
+    return [
+        ("wallet_cell_unfollowed_seconds", (name,), 0.0 if since_ms is None else (now_ms - since_ms) / 1000)
+        for name, since_ms in await _rows(connection, "list_distributed_cells")
+    ]
+
+
 ReadSamples = Callable[[AsyncConnection, int, Settings], Awaitable[list[Sample]]]
 
 
@@ -126,6 +133,7 @@ READERS: Final[tuple[ReadSamples, ...]] = (
     _read_supplies,
     _read_rollback,
     _read_sign_ins,
+    _read_distributed,
     read_backup,
     read_cold,
     read_screening,

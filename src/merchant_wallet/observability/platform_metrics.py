@@ -77,6 +77,23 @@ PLATFORM: Final = (
         "the cell?",
     ),
     Metric(
+        "wallet_cell_unfollowed_seconds",
+        ("cell",),
+        "How long the service has not used the node that Citus names for a cell; 0 if it does",
+        (
+            Alert(
+                "WalletCellNotFollowed",
+                "above 60",
+                "max by (cell) (wallet_cell_unfollowed_seconds) > 60",
+                "page",
+                says="Cell {cell}: the node that Citus names is not used, for {duration}",
+                means="Its merchants may be away, or the service uses a node that Citus has left.",
+            ),
+        ),
+        "`doctor` says which node, and why it is not used. Workers look each minute, and each second while the cell "
+        "does not answer.",
+    ),
+    Metric(
         "wallet_watcher_block",
         ("chain", "which"),
         "Number of the last block that the watcher has read: `final` block, `head` block",

@@ -42,6 +42,7 @@ _FIND_NODE: Final = (
     " join pg_dist_node n on n.groupid = p.groupid and n.noderole = 'primary'"
     " where s.logicalrelid = to_regclass(%(book)s)"
 )
+_CHANGED: Final = "The place of cell {} was changed by somebody else meanwhile. Run this again."
 
 
 class NoCitus(ValueError):
@@ -88,9 +89,14 @@ async def find_address(coordinator: Connection, schema: str, address: str) -> st
     found = await _find(coordinator, schema)
     if found is None:
         raise NoCitus(f"The schema {schema} is not distributed by Citus there.")
+    return make_address(address, *found)
+
+
+def make_address(coordinator: str, host: str, port: int) -> str:
+    """The address of a node: the coordinator's, with another server. Pure."""
     # An IP address of the coordinator's would win over the node's name.
-    others = {name: of for name, of in conninfo_to_dict(address).items() if name != "hostaddr"}
-    return make_conninfo("", **{**others, "host": found[0], "port": found[1]})
+    others = {name: of for name, of in conninfo_to_dict(coordinator).items() if name != "hostaddr"}
+    return make_conninfo("", **{**others, "host": host, "port": port})
 
 
 async def _find(coordinator: Connection, schema: str) -> tuple[str, int] | None:
@@ -127,10 +133,11 @@ async def follow(
     """
     try:
         address = await _follow(home, coordinator, directory, place, author, accepts_older)
-    except PlaceChanged:
-        raise
     except NotFollowed as refused:
-        await home.execute(QUERIES["note_unfollowed"].text, {"cell_id": place.cell_id, "cause": str(refused)})
+        if await read_place(home, place.name) != place:
+            # Then the copy may have a version that was not known here.
+            raise PlaceChanged(_CHANGED.format(place.name)) from refused
+        await home.execute(QUERIES["note_unfollowed"].text, {**place._asdict(), "cause": str(refused)})
         raise
     await home.execute(QUERIES["note_followed"].text, {"cell_id": place.cell_id})
     return address
@@ -187,6 +194,6 @@ async def _tell_home(home: Connection, place: Place, address: str, author: Autho
     async with home.transaction():
         values = {"cell_id": place.cell_id, "version": place.version, "address": address}
         if await (await home.execute(QUERIES["follow"].text, values)).fetchone() != (True,):
-            raise PlaceChanged(f"The place of cell {place.name} was changed by somebody else meanwhile.")
+            raise NotFollowed(_CHANGED.format(place.name))
         before, after = {"address": place.address}, {"address": address}
         await author.record(home, "cell.follow", f"cell {place.name}", before=before, after=after)

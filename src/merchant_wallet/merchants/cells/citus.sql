@@ -22,7 +22,7 @@ select follow_cell(%(cell_id)s::int, %(version)s::bigint, %(address)s::text);
 update cell
    set unfollowed_cause = %(cause)s::text,
        unfollowed_ms = coalesce(unfollowed_ms, (extract(epoch from clock_timestamp()) * 1000)::bigint)
- where cell_id = %(cell_id)s::int and unfollowed_cause is distinct from %(cause)s::text;
+ where cell_id = %(cell_id)s::int and version = %(version)s::bigint and unfollowed_cause is distinct from %(cause)s::text;
 
 -- name: note_followed
 -- The service uses the node that Citus names.
