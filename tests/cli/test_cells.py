@@ -285,8 +285,23 @@ WRONG = (
     ("east", "cell_state", "update {} set is_open = false", "closed, or it has moved", "WALLET_CELL_URLS"),
     ("east", "schema_migration", "delete from {} where version > 40", "missing migrations", "migrate"),
     ("east", "reference_state", "update {} set checked_ms = 0", "copies of rates are", "start `work`"),
-    # The last one stays.
+    # What follows stays.
     ("public", "merchant", "update {} set settings_version = 9", "changes of 1 merchant", "start `work`"),
+    (
+        "public",
+        "cell",
+        "update {} set admin_address = 'host=/nowhere', unfollowed_cause = 'Citus names x.',"
+        " unfollowed_ms = 1 where name = 'east'",
+        "not where Citus says: Citus names x.",
+        "`merchant-wallet cell follow east`",
+    ),
+    (
+        "public",
+        "cell",
+        "update {} set unfollowed_cause = null, unfollowed_ms = null",
+        "the coordinator of Citus is away",
+        "start it",
+    ),
 )
 """A change of a table in a schema, and what doctor says of it, with its advice."""
 
@@ -301,7 +316,7 @@ def test_doctor_names_what_is_wrong_with_a_cell(wallet: Wallet) -> None:
             found = check(wallet, "east", status=1)
             assert text in found["text"]
             assert advice in found["advice"]
-            if table != "merchant":
+            if schema != "public":
                 connection.execute(f"delete from {table}".encode())
                 connection.execute(f"insert into {table} table kept".encode())
 

@@ -10,6 +10,7 @@ from merchant_wallet.base.cells import Cell
 from merchant_wallet.base.clock import MAX_SKEW_MS, find_skew_ms
 from merchant_wallet.base.counted import count_of
 from merchant_wallet.base.settings import Settings
+from merchant_wallet.cli.failures import describe_database_error
 from merchant_wallet.cli.findings import Finding, fetch
 from merchant_wallet.cli.server_checks import Standby, count_hosts, judge_roles, judge_standbys
 
@@ -96,9 +97,8 @@ async def _check_coordinator(url: str) -> None:
     try:
         await (await db.connect(url)).close()
     except psycopg.OperationalError as error:
-        found = db.explain_error(error)
         raise CellWrong(
-            f"the coordinator of Citus is away: {' '.join(str(error).split()) if found is None else found.what}",
+            f"the coordinator of Citus is away: {describe_database_error(error)}",
             "start it: until then nobody follows a node's failover, and no table can be changed",
         ) from error
 

@@ -90,8 +90,8 @@ PLATFORM: Final = (
                 means="Its merchants may be away, or the service uses a node that Citus has left.",
             ),
         ),
-        "`doctor` says which node, and why it is not used. Workers look each minute, and each second while the cell "
-        "does not answer.",
+        "`doctor` says which node, and why it is not used. Workers look each minute, and each second while "
+        "the cell does not answer.",
     ),
     Metric(
         "wallet_watcher_block",
