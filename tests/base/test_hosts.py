@@ -13,7 +13,7 @@ from typing import cast
 import psycopg
 import pytest
 import uvloop
-from psycopg.conninfo import conninfo_to_dict
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq.abc import PGconn
 from tests.crash.cutting_proxy import CuttingProxy, cutting
 from tests.waits import TIMEOUT_S, eventually
@@ -167,9 +167,9 @@ def test_a_lone_server_of_this_machine_is_not_watched(url: str, is_watched: bool
 class OneCell(Directory):
     """Home alone, at this URL."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, coordinator: str | None = None) -> None:
         super().__init__(url)
-        self._only = Cell(0, "main", url)
+        self._only = Cell(0, "main", url, admin_url=coordinator)
 
     def list(self) -> tuple[Cell]:
         return (self._only,)
@@ -179,6 +179,18 @@ class OneCell(Directory):
 def short_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, limit_s in (("INTERVAL_S", 0.02), ("SEARCH_INTERVAL_S", 0.02), ("ANSWER_S", 0.2)):
         monkeypatch.setattr(host_watch, name, limit_s)
+
+
+def test_the_hosts_of_a_coordinator_are_watched_too(database_url: str) -> None:
+    socket = str(conninfo_to_dict(database_url)["host"])
+    coordinator = make_conninfo(database_url, host=f"/nowhere,{socket}", port="5432,5432")
+
+    async def scenario() -> None:
+        assert conninfo_to_dict(choose(coordinator))["host"] == f"/nowhere,{socket}"
+        async with watching(OneCell(database_url, coordinator)):
+            assert conninfo_to_dict(choose(coordinator))["host"] == f"{socket},/nowhere"
+
+    asyncio.run(scenario())
 
 
 @pytest.mark.usefixtures("short_limits")
