@@ -12,6 +12,7 @@ import pytest
 from psycopg import AsyncConnection, OperationalError, errors
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from tests.cells.layout import Layout
+from tests.cells.test_metrics import show
 from tests.conftest import FAR
 from tests.crash.shop import open_shop, run
 from tests.roles import as_worker
@@ -35,6 +36,7 @@ CATALOGUE: Final = (
     "grant select on far.pg_dist_shard, far.pg_dist_placement, far.pg_dist_node to public",
 )
 NOWHERE: Final = "/nowhere"
+AGE: Final = ("wallet_cell_unfollowed_seconds", ("far",))
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,7 @@ class Citus:
     def cause(self) -> str | None:
         """Why the node that Citus names is not used, as home says."""
         [(cause,)] = self.run("select unfollowed_cause from cell where name = 'far'")
-        return cause
+        return None if cause is None else str(cause)
 
     def follow(self, *, by_person: bool = False, seen: citus.Place | None = None) -> str:
         """Follow once, as a worker or as a person does. `seen` is what was read before."""
@@ -89,7 +91,9 @@ class Citus:
         return str(conninfo_to_dict(address)["host"])
 
     def read_place(self) -> citus.Place:
-        return self.act(lambda home, _: citus.read_place(home, FAR))
+        place = self.act(lambda home, _: citus.read_place(home, FAR))
+        assert isinstance(place, citus.Place)
+        return place
 
     def act(
         self, act: Callable[[AsyncConnection, Directory], Awaitable[Any]], *, as_owner: bool = False
@@ -146,6 +150,15 @@ def test_of_two_workers_one_follows_and_a_late_one_brings_nothing_back(placed: C
     assert placed.versions == (3, 3)
 
 
+def test_who_comes_between_home_and_the_copy_of_another_worker_changes_nothing(placed: Citus) -> None:
+    seen = placed.read_place()
+    placed.run("update cell set version = 2 where name = 'far'")
+    placed.name(placed.second)
+    with pytest.raises(citus.PlaceChanged):
+        placed.follow(seen=seen)
+    assert (placed.host, placed.versions, placed.cause) == (placed.first, (2, 1), None)
+
+
 def test_a_node_that_does_not_answer_is_not_followed_and_home_says_why(placed: Citus) -> None:
     placed.name(NOWHERE)
     for _ in range(2):
@@ -153,7 +166,10 @@ def test_a_node_that_does_not_answer_is_not_followed_and_home_says_why(placed: C
             placed.follow()
     assert (placed.host, placed.versions) == (placed.first, (1, 1))
     assert "which is away" in (placed.cause or "")
-    [(since_ms,)] = placed.run("select unfollowed_ms from cell where name = 'far'")
+    [(since_ms,)] = placed.run(
+        "update cell set unfollowed_ms = unfollowed_ms - 90000 where name = 'far' returning unfollowed_ms"
+    )
+    assert show(placed.layout.url)[AGE] >= 90
     placed.run("update far.pg_dist_placement set groupid = 2")
     with pytest.raises(citus.NotFollowed, match="is not distributed"):
         placed.follow()
@@ -162,6 +178,7 @@ def test_a_node_that_does_not_answer_is_not_followed_and_home_says_why(placed: C
     placed.name(placed.first)
     placed.follow()
     assert placed.cause is None
+    assert show(placed.layout.url)[AGE] == 0
 
 
 def test_a_node_that_is_away_where_home_knows_it_is_no_cause(placed: Citus) -> None:
