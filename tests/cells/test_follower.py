@@ -195,6 +195,7 @@ def test_a_node_that_is_away_where_home_knows_it_is_no_cause(placed: Citus) -> N
         ("update far.cell_state set version = 3", "whose copy is newer: its version is 3, home knows 1"),
         ("update far.cell_state set is_open = false", "whose copy of the cell is closed"),
         ("delete from far.cell_state", "which has another cell"),
+        ("alter table far.cell_state rename to other", "which has no tables for this program"),
     ],
 )
 def test_a_copy_that_is_not_the_cell_is_followed_by_nobody(placed: Citus, change: str, cause: str) -> None:

@@ -117,7 +117,7 @@ ACTIONS: Final[Mapping[str, str]] = {
     "keys.import": N_("imported a key of the platform"),
     "cell.add": N_("added a cell"),
     "cell.drain": N_("changed whether a cell takes new merchants"),
-    "cell.follow": N_("noted where Citus has moved a cell"),
+    "cell.follow": N_("noted at which node Citus has a cell"),
     "cell.move.begin": N_("began to move a cell to another database"),
     "cell.move.switch": N_("switched a cell to its new database"),
     "cell.move.take_back": N_("took back the switch of a cell to its new database"),

@@ -20,7 +20,7 @@ Statements are in `citus.sql`.
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from psycopg import AsyncConnection, OperationalError
+from psycopg import AsyncConnection, OperationalError, errors
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from merchant_wallet.audit.records import Author
@@ -172,13 +172,19 @@ async def _follow(
 
 async def _require_copy(node: Connection, place: Place, address: str, accepts_older: bool) -> None:
     """Check that a new node has the open copy of the cell that home knows. Raises NotFollowed."""
-    row = await (await node.execute(QUERIES["read_copy"].text)).fetchone()
+    try:
+        row = await (await node.execute(QUERIES["read_copy"].text)).fetchone()
+    except (errors.UndefinedTable, errors.InsufficientPrivilege) as error:
+        raise NotFollowed(f"{_name(address)}, which has no tables for this program.") from error
     if row is None or row[0] != place.cell_id:
         raise NotFollowed(f"{_name(address)}, which has another cell there.")
     _, version, is_open = row
     versions = f"its version is {version}, home knows {place.version}"
     if version > place.version:
-        raise NotFollowed(f"{_name(address)}, whose copy is newer: {versions}. Home was rolled back.")
+        raise NotFollowed(
+            f"{_name(address)}, whose copy is newer: {versions}. Home was rolled back:"
+            " `merchant-wallet book accept-rollback`."
+        )
     if not is_open:
         raise NotFollowed(f"{_name(address)}, whose copy of the cell is closed.")
     if version < place.version and not accepts_older:
