@@ -75,7 +75,7 @@ RUN_BY: Final[Mapping[str, tuple[Side, ...]]] = {
     "merchants/cells/fence.sql": WORKER,
     "merchants/cells/home_restoration.sql": (),
     "merchants/cells/lost_merchants.sql": (),
-    "merchants/cells/mirroring.sql": WORKER,
+    "merchants/cells/mirroring.sql": BOTH,
     "merchants/cells/moves.sql": WORKER,
     "merchants/cells/new_place.sql": (),
     "merchants/cells/places.sql": WORKER,
@@ -181,6 +181,8 @@ NOT_RUN: Final[Mapping[Side, Mapping[str, str]]] = {
             read_watched find_first_block read_cursor move_cursor insert_addresses list_open_movements
             insert_movements explain_movements insert_result insert_remainders list_remainders
             move_survey read_survey read_survey_place""",
+        # In home. An apart cell's copies have other rights.
+        "merchants/cells/mirroring.sql": "delete_rates delete_evidence insert_evidence",
         "merchants/cells/placement.sql": "write_state",
         "merchants/cells/kept_copies.sql": "drop_kept",
         "merchants/xpub_pool.sql": "insert_accounts drop_accounts list_lost give_lost_account",
