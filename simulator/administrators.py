@@ -119,8 +119,11 @@ class Administrators:
 
     async def _carry_over(self, merchant_id: str, target: str) -> None:
         if self._cells[merchant_id] != target:
+            merchant = next(each for each in self._merchants if each.account.merchant_id == merchant_id)
+            merchant.book.begin_move()
             await self._insist("merchant", "move", merchant_id, target)
             self._cells[merchant_id] = target
+            await merchant.end_move(is_apart=target == APART)
         await self._insist("merchant", "move", merchant_id, "--drop-old")
         del self._moving[merchant_id]
 

@@ -15,6 +15,7 @@ it contradicts are dropped. When none is left, the service is wrong.
 | a balance | worlds with another balance are dropped |
 
 A doubt may happen at any time. So before anything is compared, each world grows by what could happen in it.
+An order in doubt may happen by every tariff that has counted since it was sent.
 """
 
 from collections.abc import Callable, Mapping
@@ -23,6 +24,7 @@ from typing import Final, NamedTuple
 
 from simulator.failure import Broken, Contradiction
 from simulator.orders import Effect, Order, Refusal, Tariff, judge, write
+from simulator.tariffs import Tariffs
 
 Key = tuple[str, str]
 World = frozenset[tuple[Key, Effect]]
@@ -52,10 +54,15 @@ class Doubt:
 class Book:
     """A merchant's book as far as it can be known."""
 
-    def __init__(self, balances: Mapping[str, int], tariff: Tariff) -> None:
+    def __init__(self, balances: Mapping[str, int], tariff: Tariff, *, is_apart: bool = False) -> None:
+        """`is_apart`: it is in the apart cell."""
+        self.at_s = 0.0
+        """When the request was sent that is answered next, or earlier."""
         self._balances = dict(balances)
-        self._tariffs: tuple[Tariff, ...] = (tariff,)
+        self._tariffs = Tariffs(tariff, is_apart=is_apart)
         self._doubts: dict[Key, Doubt] = {}
+        self._tariffs_of: dict[Key, list[Tariff]] = {}
+        """By which tariffs an order in doubt may happen."""
         self._worlds: set[World] = {frozenset()}
         self.known: dict[Key, Known] = {}
 
@@ -65,19 +72,37 @@ class Book:
         return tuple(self._doubts.values())
 
     @property
-    def tariffs(self) -> tuple[Tariff, ...]:
-        """The tariffs that may count now, the newest last."""
-        return self._tariffs
+    def newest_tariff(self) -> Tariff:
+        """What operators have set last."""
+        return self._tariffs.newest
+
+    def list_tariffs(self, order: Order) -> list[Tariff]:
+        """What may count for an order that is sent now."""
+        return self._tariffs.list_possible(order, self.at_s)
 
     def begin_change(self, tariff: Tariff) -> None:
         """An operator begins to change something: from now on the old and the new may count."""
+        self._tariffs.begin_change(tariff)
         self._grow()
-        self._tariffs = (*self._tariffs, tariff)
 
-    def end_change(self) -> None:
-        """The change was acknowledged: only the newest tariff counts."""
+    def end_change(self, at_s: float) -> None:
+        """The change was acknowledged."""
         self._grow()
-        self._tariffs = self._tariffs[-1:]
+        self._tariffs.end_change(at_s)
+
+    def begin_move(self) -> None:
+        """The book may go to the other cell from now on."""
+        self._tariffs.begin_move()
+        self._grow()
+
+    def end_move(self, *, is_apart: bool) -> None:
+        """The book has arrived."""
+        self._grow()
+        self._tariffs.end_move(is_apart=is_apart)
+
+    def settle_fees(self) -> None:
+        """The book has the newest fees that were acknowledged."""
+        self._tariffs.settle_fees()
 
     def list_balances(self, account: str) -> set[int]:
         """What an account may have now."""
@@ -88,6 +113,7 @@ class Book:
         """No answer came: the order may have been accepted, or may be accepted later."""
         if order.key not in self.known:
             self._doubts.setdefault(order.key, Doubt(order.key, order))
+            self._note_tariffs(order)
 
     def expect(self, doubt: Doubt) -> None:
         """Something may happen from now on."""
@@ -113,7 +139,9 @@ class Book:
         if len(effects) != 1:
             raise Contradiction(f"{order} was accepted with another result; possible is {self._show(order)}")
         (effect,) = effects
-        self._doubts.pop(order.key, None)
+        if order.key not in self._doubts:
+            self._see_tariffs(order, effect)
+        self._forget(order.key)
         self._worlds = {world for world, _ in left}
         self.known[order.key] = Known(order, effect, answer_id)
         self._move(effect)
@@ -157,7 +185,7 @@ class Book:
     def end_doubt(self, key: Key) -> None:
         """A doubt never happened and can't any more. Nor can what follows it. Raises Contradiction."""
         self.see(key, False)
-        self._doubts.pop(key, None)
+        self._forget(key)
         for later in [doubt.key for doubt in self._doubts.values() if doubt.after == key]:
             self.end_doubt(later)
 
@@ -171,7 +199,28 @@ class Book:
 
     def _judge(self, order: Order, world: World) -> set[Effect | Refusal]:
         balances = self._add_up(world)
-        return {judge(order, balances, tariff) for tariff in self._tariffs}
+        tariffs = (*self.list_tariffs(order), *self._tariffs_of.get(order.key, ()))
+        return {judge(order, balances, tariff) for tariff in tariffs}
+
+    def _see_tariffs(self, order: Order, effect: Effect) -> None:
+        """Keep which tariffs may have counted for an order that was accepted just now."""
+        found = [self._add_up(world) for world in self._worlds]
+        self._tariffs.see(
+            order,
+            [
+                tariff
+                for tariff in self.list_tariffs(order)
+                if any(judge(order, each, tariff) == effect for each in found)
+            ],
+        )
+
+    def _note_tariffs(self, order: Order) -> None:
+        tariffs = self._tariffs_of.setdefault(order.key, [])
+        tariffs += [tariff for tariff in self.list_tariffs(order) if tariff not in tariffs]
+
+    def _forget(self, key: Key) -> None:
+        self._doubts.pop(key, None)
+        self._tariffs_of.pop(key, None)
 
     def _add_up(self, world: World) -> dict[str, int]:
         balances = dict(self._balances)
@@ -201,6 +250,9 @@ class Book:
 
     def _grow(self) -> None:
         """Add every world that has become possible."""
+        for doubt in self._doubts.values():
+            if doubt.order is not None:
+                self._note_tariffs(doubt.order)
         fresh = list(self._worlds) if self._doubts else []
         while fresh:
             world = fresh.pop()

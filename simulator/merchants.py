@@ -103,7 +103,7 @@ class Merchant:
         names, weights = [*WEIGHTS], [*WEIGHTS.values()]
         while not ends.is_set():
             async with self.lock:
-                self._take_callbacks()
+                self._begin_act()
                 if len(self.book.doubts) > MOST_DOUBTS:
                     await self.settle_doubts()
                 (name,) = self._random.choices(names, weights)
@@ -112,7 +112,7 @@ class Merchant:
 
     async def settle_doubts(self) -> None:
         """Look at every order that may have moved, and repeat each that is in doubt. Raises Contradiction."""
-        self._take_callbacks()
+        self._begin_act()
         for doubt in self.book.doubts:
             if doubt.order is not None:
                 await self._order(doubt.order)
@@ -130,6 +130,22 @@ class Merchant:
     def hear(self, callback: AnyCallback) -> None:
         """A callback came. The model is told when no answer is under way that may be older."""
         self._heard.append(callback)
+
+    async def end_change(self) -> None:
+        """The change of a fee or a rate was acknowledged."""
+        at_s = asyncio.get_running_loop().time()
+        async with self.lock:
+            self.book.end_change(at_s)
+
+    async def end_move(self, *, is_apart: bool) -> None:
+        """The move of the book was acknowledged."""
+        async with self.lock:
+            self.book.end_move(is_apart=is_apart)
+
+    def _begin_act(self) -> None:
+        """What is sent from now on is judged as of this moment. Raises Contradiction."""
+        self.book.at_s = asyncio.get_running_loop().time()
+        self._take_callbacks()
 
     def _take_callbacks(self) -> None:
         """Tell the model of the callbacks that came. Raises Contradiction."""
@@ -242,7 +258,8 @@ class Merchant:
     async def _quote(self) -> None:
         amount = self._random.randint(1, 100_000) * 10_000
         answer = await self.client.insist("getWithdrawFee", {"amount": write(amount), "currency": "USDT"})
-        fees = {find_withdraw_fee(amount, tariff) for tariff in self.book.tariffs}
+        tariffs = self.book.list_tariffs(Order(WITHDRAW, "", amount))
+        fees = {find_withdraw_fee(amount, tariff) for tariff in tariffs}
         if answer.code == SUCCESS and parse(answer.data["fee"]) not in fees:
             raise Contradiction(f"the fee of {write(amount)} is {answer.data['fee']}; possible is {fees}")
         if answer.code != SUCCESS and not any(amount <= fee for fee in fees):

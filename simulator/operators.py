@@ -66,7 +66,7 @@ class Operators:
 
     async def _set_fees(self, merchant: Merchant) -> None:
         tariff = replace(
-            merchant.book.tariffs[-1],
+            merchant.book.newest_tariff,
             transfer_fee_e8=self._random.randint(0, 500) * 10_000,
             withdraw_fee_e8=self._random.randint(0, 500) * 10_000,
             withdraw_minimum=self._random.randint(0, 20) * 100_000,
@@ -79,32 +79,29 @@ class Operators:
         )
         options = [part for fee in fees for part in fee]
         await self._insist("set_merchant", "merchant", "set", merchant.account.merchant_id, *options)
-        async with merchant.lock:
-            merchant.book.end_change()
+        await merchant.end_change()
 
     async def _set_rate(self, merchant: Merchant) -> None:
         pair = self._random.choice((("USDT", "KFB"), ("KFB", "USDT")))
         # The product of both directions stays below 1: a loop of exchanges would make money.
         low, high = (6.5, 7.4) if pair[0] == "USDT" else (0.11, 0.13)
         rate_e8 = self._random.randint(int(low * E8), int(high * E8))
-        rates = {**merchant.book.tariffs[-1].rates_e8, pair: rate_e8}
-        merchant.book.begin_change(replace(merchant.book.tariffs[-1], rates_e8=rates))
+        rates = {**merchant.book.newest_tariff.rates_e8, pair: rate_e8}
+        merchant.book.begin_change(replace(merchant.book.newest_tariff, rates_e8=rates))
         named = ("--merchant", merchant.account.merchant_id)
         await self._insist("set_rate", "rates", "set", ":".join(pair), write_rate(rate_e8), *named)
-        async with merchant.lock:
-            merchant.book.end_change()
+        await merchant.end_change()
 
     async def _pause_rate(self, merchant: Merchant) -> None:
         """A pause of one direction. The next `_set_rate` of that direction ends it."""
-        pair = self._random.choice([*merchant.book.tariffs[-1].rates_e8] or [None])
+        pair = self._random.choice([*merchant.book.newest_tariff.rates_e8] or [None])
         if pair is None:
             return
-        rates = {each: rate for each, rate in merchant.book.tariffs[-1].rates_e8.items() if each != pair}
-        merchant.book.begin_change(replace(merchant.book.tariffs[-1], rates_e8=rates))
+        rates = {each: rate for each, rate in merchant.book.newest_tariff.rates_e8.items() if each != pair}
+        merchant.book.begin_change(replace(merchant.book.newest_tariff, rates_e8=rates))
         named = ("--merchant", merchant.account.merchant_id)
         await self._insist("pause_rate", "rates", "pause", ":".join(pair), *named)
-        async with merchant.lock:
-            merchant.book.end_change()
+        await merchant.end_change()
 
     async def _credit(self, merchant: Merchant) -> None:
         self._numbers += 1

@@ -115,7 +115,7 @@ def test_while_a_fee_is_changed_both_fees_are_possible_and_after_that_the_new_on
     book.begin_change(Tariff(transfer_fee_e8=E8 // 2))
     book.lose(order)
     assert book.list_balances("KFB") == {40, 45, 50}
-    book.end_change()
+    book.end_change(1)
     book.accept(order, "t2", lambda effect: effect.fee == 0)
     with pytest.raises(Contradiction):
         book.accept(order._replace(mc_order_id="d2"), "t3", lambda effect: effect.fee == 0)
