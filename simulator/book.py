@@ -85,10 +85,10 @@ class Book:
         self._tariffs.begin_change(tariff)
         self._grow()
 
-    def end_change(self, at_s: float) -> None:
-        """The change was acknowledged."""
+    def end_change(self, at_s: float, *, has_reached_cell: bool = False) -> None:
+        """The change was acknowledged. A change of fees may have reached the book's cell by then."""
         self._grow()
-        self._tariffs.end_change(at_s)
+        self._tariffs.end_change(at_s, has_reached_cell=has_reached_cell)
 
     def begin_move(self) -> None:
         """The book may go to the other cell from now on."""

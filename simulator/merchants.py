@@ -131,11 +131,11 @@ class Merchant:
         """A callback came. The model is told when no answer is under way that may be older."""
         self._heard.append(callback)
 
-    async def end_change(self) -> None:
-        """The change of a fee or a rate was acknowledged."""
+    async def end_change(self, *, has_reached_cell: bool = False) -> None:
+        """The change of fees or a rate was acknowledged."""
         at_s = asyncio.get_running_loop().time()
         async with self.lock:
-            self.book.end_change(at_s)
+            self.book.end_change(at_s, has_reached_cell=has_reached_cell)
 
     async def end_move(self, *, is_apart: bool) -> None:
         """The move of the book was acknowledged."""

@@ -78,8 +78,9 @@ class Operators:
             ("--withdraw-fee-min", write(tariff.withdraw_minimum)),
         )
         options = [part for fee in fees for part in fee]
-        await self._insist("set_merchant", "merchant", "set", merchant.account.merchant_id, *options)
-        await merchant.end_change()
+        ran = await self._insist("set_merchant", "merchant", "set", merchant.account.merchant_id, *options)
+        # It says on standard error if the merchant's cell does not know yet.
+        await merchant.end_change(has_reached_cell=not ran.errors)
 
     async def _set_rate(self, merchant: Merchant) -> None:
         pair = self._random.choice((("USDT", "KFB"), ("KFB", "USDT")))
@@ -132,12 +133,12 @@ class Operators:
                     payout.is_approved = True
         # A decision whose command failed may still have been made. The order's own status then tells.
 
-    async def _insist(self, act: str, *arguments: str) -> None:
+    async def _insist(self, act: str, *arguments: str) -> Ran:
         """Give a command until it succeeds. Raises Contradiction."""
         for _ in range(MOST_TRIES):
             ran = await self._run(act, *arguments)
             if ran.ok:
-                return
+                return ran
             await asyncio.sleep(PAUSE_S)
         raise Contradiction(f"'{ran.line}' failed {MOST_TRIES} times: {ran.output}{ran.errors}")
 

@@ -5,8 +5,8 @@ Rules:
 - In home a change holds as soon as it is acknowledged, for every web process.
 - An apart cell has copies of home's rates. A book there uses no copy that was compared with home more than a
   minute ago. So a replaced rate may count for a minute more.
-- A fee reaches the book in its cell as soon as both servers and a worker are there. No time is promised for
-  it. At a quiet point `doctor` has seen that no fee waits.
+- A change of fees is brought to the cell before it is acknowledged. If the cell does not answer then, the
+  command says so, and a worker brings it later. At a quiet point `doctor` has seen that none waits.
 - Copies and fees never become older. What an apart cell has once used a newer tariff for, it uses no older
   one for. After a move into it the copies there count again. Fees move with the book.
 """
@@ -51,11 +51,11 @@ class Tariffs:
         """A person begins to change something."""
         self._rows.append(_Row(tariff))
 
-    def end_change(self, at_s: float) -> None:
-        """The change was acknowledged."""
+    def end_change(self, at_s: float, *, has_reached_cell: bool) -> None:
+        """The change was acknowledged. `has_reached_cell` is about fees."""
         for row in self._rows[:-1]:
             row.replaced_s = min(row.replaced_s, at_s)
-        if not self._may_be_apart:
+        if has_reached_cell or not self._may_be_apart:
             self.settle_fees()
 
     def begin_move(self) -> None:

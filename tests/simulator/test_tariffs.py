@@ -78,7 +78,18 @@ def test_a_fee_that_waits_for_its_cell_counts_until_a_quiet_point() -> None:
         debit(book, OLD, "2")
 
 
-def test_a_new_fee_says_nothing_of_the_rate() -> None:
+def test_a_fee_that_has_reached_its_cell_holds_there_and_says_nothing_of_rates() -> None:
+    book = make_book(is_apart=True)
+    book.begin_change(make_tariff(NEWEST))
+    book.end_change(102, has_reached_cell=True)
+    for number in (OLD, NEW):
+        with pytest.raises(Contradiction):
+            debit(book, number, "1")
+    debit(book, NEWEST, "2")
+    exchange(book, OLD, "1")
+
+
+def test_a_new_fee_that_was_used_says_nothing_of_the_rate() -> None:
     book = make_book(is_apart=True)
     debit(book, NEW, "1")
     exchange(book, OLD, "2")
