@@ -4,6 +4,7 @@ Rules:
 - Each merchant's statement has every accepted order once, with the model's amounts, and no order that was
   refused.
 - Each withdrawal reaches an end, and each of its statuses that is told has been told.
+- Each callback that was not accepted came again.
 - The product's own checks find nothing: `book verify`, `audit verify`, `finance verify`, `reconcile`,
   `doctor`.
 """
@@ -20,6 +21,7 @@ from simulator.failure import Contradiction
 from simulator.merchants import Merchant
 from simulator.operators import ACTIONS, Operators
 from simulator.orders import CREDIT, DEBIT, EXCHANGE, WITHDRAW, parse
+from simulator.receiver import Receiver
 
 SETTLE_TIMEOUT_S: Final = 180.0
 CHECK_TIMEOUT_S: Final = 60.0
@@ -43,8 +45,8 @@ _OPERATION_OF: Final = {
 """The kinds of entries that are an order's."""
 
 
-async def settle(merchants: Sequence[Merchant]) -> None:
-    """Wait until nothing is in doubt and every callback has come. Raises Contradiction."""
+async def settle(merchants: Sequence[Merchant], receiver: Receiver) -> None:
+    """Wait until nothing is in doubt and every callback was accepted. Raises Contradiction."""
     loop = asyncio.get_running_loop()
     ends_s = loop.time() + SETTLE_TIMEOUT_S
     for merchant in merchants:
@@ -53,6 +55,10 @@ async def settle(merchants: Sequence[Merchant]) -> None:
             if loop.time() > ends_s:
                 raise Contradiction(f"{merchant.account.name} waited {SETTLE_TIMEOUT_S:g} s for {left[:5]}")
             await asyncio.sleep(LOOK_S)
+    while receiver.owed:
+        if loop.time() > ends_s:
+            raise Contradiction(f"these callbacks were not accepted, and not sent again: {receiver.owed}")
+        await asyncio.sleep(LOOK_S)
 
 
 async def _look(merchant: Merchant) -> list[str]:

@@ -3,6 +3,8 @@
 Rules:
 - Requests are signed and answers are verified by the public client. A success whose signature is wrong is a
   finding.
+- A suspended merchant gets nothing but refusals. Such a refusal counts as no answer: what was asked is asked
+  again when the merchant is active.
 - One attempt is one request. Whoever asks decides about the next.
 - A connection is used until it breaks. After a time-out it is closed: its answer belongs to nobody any
   more.
@@ -24,6 +26,7 @@ from simulator.failure import Contradiction
 ANSWER_TIMEOUT_S: Final = 8.0
 SUCCESS: Final = 200
 WRONG_SIGN: Final = 40101
+SUSPENDED: Final = 40300
 
 
 class Lost(NamedTuple):
@@ -34,13 +37,15 @@ class Lost(NamedTuple):
 
 @dataclass
 class Account:
-    """A merchant's key and its newest secret."""
+    """A merchant's key and its newest secret, and whether the merchant is suspended."""
 
     merchant_id: str
     name: str
     app_key: str
     secret: str = field(repr=False)
     callback_secret: str = field(repr=False)
+    may_be_suspended: bool = False
+    is_suspended: bool = False
 
     def sign(self, operation: str, fields: Mapping[str, object], nonce: str) -> SignedRequest:
         """A request of now."""
@@ -66,8 +71,8 @@ class Door:
         return await self.send(account, account.sign(operation, fields, self.make_nonce()))
 
     async def send(self, account: Account, request: SignedRequest) -> Answer | Lost:
-        """Send a request. Raises Contradiction if a success is not proven."""
-        secret = account.secret
+        """Send a request. Raises Contradiction if a success is not proven, or comes while suspended."""
+        secret, was_suspended = account.secret, account.is_suspended
         try:
             async with asyncio.timeout(ANSWER_TIMEOUT_S):
                 answer = await self._exchange(request)
@@ -80,7 +85,13 @@ class Door:
         if answer.code == WRONG_SIGN and secret != account.secret:
             # It was late: the secret that signed it was retired on the way.
             return Lost("signed with a secret that is retired")
+        if answer.code == SUSPENDED:
+            if not account.may_be_suspended:
+                raise Contradiction(f"{account.name} is not suspended, and got {answer.body}")
+            return Lost("suspended")
         if answer.code == SUCCESS:
+            if was_suspended and account.is_suspended:
+                raise Contradiction(f"{account.name} is suspended, and got {answer.body}")
             try:
                 verify(Credentials(account.app_key, secret), request, answer)
             except UnsafeAnswerError as error:

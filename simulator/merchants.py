@@ -142,6 +142,11 @@ class Merchant:
         async with self.lock:
             self.book.end_move(is_apart=is_apart)
 
+    async def end_suspension(self) -> None:
+        """The merchant is active again: no answer that is under way may say otherwise."""
+        async with self.lock:
+            self.account.may_be_suspended = False
+
     def _begin_act(self) -> None:
         """What is sent from now on is judged as of this moment. Raises Contradiction."""
         self.book.at_s = asyncio.get_running_loop().time()

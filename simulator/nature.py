@@ -1,4 +1,4 @@
-"""Nature: kills, stops, cuts, delays and dying servers, from one stream of random numbers.
+"""Nature: kills, stops, cuts, delays and servers that die or restart, from one stream of random numbers.
 
 Rules:
 - `end` makes everything well again: stopped processes continue, delays end, dead servers are started.
@@ -45,7 +45,7 @@ class Nature:
             "stop": self._stop,
             "cut": self._cut,
             "delay": self._delay,
-            "database": self._kill_database,
+            "database": self._end_database,
         }
         while self._faults and not ends.is_set():
             with suppress(TimeoutError):
@@ -85,10 +85,15 @@ class Nature:
         finally:
             border.delay_s = 0.0
 
-    async def _kill_database(self) -> None:
+    async def _end_database(self) -> None:
         server = self._random.choice((self._deployment.home, self._deployment.apart))
-        self.counts[f"server {'home' if server.name != APART else APART} died"] += 1
-        await server.kill()
+        name = "home" if server.name != APART else APART
+        if self._random.random() < 0.5:
+            self.counts[f"server {name} died"] += 1
+            await server.kill()
+        else:
+            self.counts[f"server {name} restarted"] += 1
+            await server.stop()
         try:
             await asyncio.sleep(self._random.uniform(0.0, 1.0))
         finally:

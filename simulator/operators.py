@@ -22,6 +22,7 @@ from simulator.orders import E8, UNITS, Effect, Tariff, write, write_rate
 
 MOST_TRIES: Final = 60
 PAUSE_S: Final = 0.5
+LONGEST_SUSPENSION_S: Final = 1.5
 FIRST_TARIFF: Final = Tariff(rates_e8={("USDT", "KFB"): 712_345_678, ("KFB", "USDT"): 12_345_678})
 ACTIONS: Final = {
     "set_merchant": "merchant.set",
@@ -30,6 +31,8 @@ ACTIONS: Final = {
     "credit": "book.credit",
     "approve": "withdrawal.approve",
     "cancel": "withdrawal.cancel",
+    "suspend": "merchant.suspend",
+    "resume": "merchant.resume",
 }
 """What the audit log calls each act."""
 
@@ -59,7 +62,14 @@ class Operators:
         while not ends.is_set():
             merchant = self._random.choice(self._merchants)
             act = self._random.choice(
-                (self._set_fees, self._set_rate, self._pause_rate, self._credit, self._decide)
+                (
+                    self._set_fees,
+                    self._set_rate,
+                    self._pause_rate,
+                    self._credit,
+                    self._decide,
+                    self._suspend,
+                )
             )
             await act(merchant)
             await asyncio.sleep(PAUSE_S)
@@ -115,6 +125,19 @@ class Operators:
         )
         async with merchant.lock:
             merchant.book.see(key, True)
+
+    async def _suspend(self, merchant: Merchant) -> None:
+        """Suspend a merchant for a moment."""
+        account = merchant.account
+        account.may_be_suspended = True
+        ran = await self._insist("suspend", "merchant", "suspend", account.merchant_id)
+        # As with fees, it says on standard error if the merchant's cell does not know yet.
+        account.is_suspended = not ran.errors
+        await asyncio.sleep(self._random.uniform(0.0, LONGEST_SUSPENSION_S))
+        account.is_suspended = False
+        ran = await self._insist("resume", "merchant", "resume", account.merchant_id)
+        if not ran.errors:
+            await merchant.end_suspension()
 
     async def _decide(self, merchant: Merchant) -> None:
         waiting = merchant.list_waiting()

@@ -1,6 +1,7 @@
-"""The merchants' receiver of callbacks, which verifies each, and also refuses, hangs and hangs up.
+"""The merchants' receiver of callbacks, which verifies each, and also refuses, hangs and answers oddly.
 
-Rules: whatever it answers, it hands every genuine callback on. One that is not genuine is a finding.
+Rules: whatever it answers, it hands every genuine callback on. One that is not genuine is a finding. What was
+not accepted must come again.
 """
 
 import asyncio
@@ -16,6 +17,19 @@ from simulator.failure import Contradiction
 HANG_S: Final = 12.0
 """Longer than the service waits."""
 REFUSED_SHARE: Final = 0.12
+BUSY: Final = b"HTTP/1.1 500 Internal Server Error\r\nContent-Length: 4\r\n\r\nbusy"
+ACCEPTED: Final = b"HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\nsuccess"
+ODD: Final = (
+    BUSY,
+    # More than it announces: what is left over must not answer the next callback on the connection.
+    BUSY + ACCEPTED,
+    b"HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\nsuc",
+    b"HTTP/1.1 200 OK\r\nContent-Length: 12\r\n\r\nsuccess: no!",
+    b"HTTP/1.1 302 Found\r\nLocation: /elsewhere\r\nContent-Length: 7\r\n\r\nsuccess",
+    b"HTTP/1.1 204 No Content\r\n\r\n",
+    b"success\r\n\r\n",
+)
+"""Answers that accept nothing."""
 Hear = Callable[[str, AnyCallback], None]
 
 
@@ -32,6 +46,8 @@ class Receiver:
         self.is_honest = False
         """Whether it accepts everything at once."""
         self._refused: set[str] = set()
+        self.owed: set[str] = set()
+        """Events that were not accepted yet."""
         self.fault: Contradiction | None = None
         self.received = 0
 
@@ -73,7 +89,13 @@ class Receiver:
         headers = {name.lower(): value.strip() for name, _, value in named}
         body = await reader.readexactly(int(headers.get("content-length", "0")))
         self._receive(first.split(" ")[1].strip("/"), headers, body)
-        return await self._choose_response(headers.get("webhook-id", ""))(writer)
+        event_id = headers.get("webhook-id", "")
+        respond = self._choose_response(event_id)
+        if respond == self._accept_it:
+            self.owed.discard(event_id)
+        else:
+            self.owed.add(event_id)
+        return await respond(writer)
 
     def _receive(self, name: str, headers: Mapping[str, str], body: bytes) -> None:
         self.received += 1
@@ -90,17 +112,19 @@ class Receiver:
         if self.is_honest or event_id in self._refused or chance >= REFUSED_SHARE:
             return self._accept_it
         self._refused.add(event_id)
-        return (self._hang, self._hang_up, self._refuse)[int(chance / REFUSED_SHARE * 3)]
+        return (self._hang, self._hang_up, self._answer_oddly)[int(chance / REFUSED_SHARE * 3)]
 
     async def _accept_it(self, writer: asyncio.StreamWriter) -> bool:
-        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\nsuccess")
+        writer.write(ACCEPTED)
         await writer.drain()
         return True
 
-    async def _refuse(self, writer: asyncio.StreamWriter) -> bool:
-        writer.write(b"HTTP/1.1 500 Internal Server Error\r\nContent-Length: 4\r\n\r\nbusy")
+    async def _answer_oddly(self, writer: asyncio.StreamWriter) -> bool:
+        odd = self._random.choice(ODD)
+        writer.write(odd)
         await writer.drain()
-        return True
+        # Of the others the sender can't know where they end.
+        return odd.startswith(BUSY)
 
     async def _hang(self, writer: asyncio.StreamWriter) -> bool:
         await asyncio.sleep(HANG_S)
