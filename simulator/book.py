@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from simulator.failure import Broken, Contradiction
-from simulator.orders import Effect, Order, Refusal, Tariff, judge, write
+from simulator.orders import DEPOSIT, Effect, Order, Refusal, Tariff, judge, write
 from simulator.tariffs import Tariffs
 
 Key = tuple[str, str]
@@ -43,12 +43,17 @@ class Known(NamedTuple):
 
 @dataclass(frozen=True)
 class Doubt:
-    """What may happen: an order, or the arrival of `effect`. It can't be before `after` has happened."""
+    """What may happen: an order, a deposit, or the arrival of `effect`, not before `after` has happened."""
 
     key: Key
     order: Order | None = None
     effect: Effect | None = None
     after: Key | None = None
+
+    @property
+    def is_request(self) -> bool:
+        """Whether the merchant has asked for it, and may ask again."""
+        return self.order is not None and self.order.operation != DEPOSIT
 
 
 class Book:
@@ -65,6 +70,8 @@ class Book:
         """By which tariffs an order in doubt may happen."""
         self._worlds: set[World] = {frozenset()}
         self.known: dict[Key, Known] = {}
+        self._arrived: dict[Key, Effect] = {}
+        """What was no order, and is no doubt any more."""
 
     @property
     def doubts(self) -> tuple[Doubt, ...]:
@@ -118,6 +125,7 @@ class Book:
     def expect(self, doubt: Doubt) -> None:
         """Something may happen from now on."""
         self._doubts[doubt.key] = doubt
+        self._grow()
 
     def accept(self, order: Order, answer_id: str, is_told: Callable[[Effect], bool]) -> Effect:
         """A success came. `is_told` says whether the answer tells of an effect. Raises Contradiction."""
@@ -182,6 +190,17 @@ class Book:
             f"{' '.join(key)} {'has' if has_happened else 'has not'} happened, which no answer allows",
         )
 
+    def see_arrival(self, key: Key, arrival: int) -> None:
+        """It is seen what a doubt has brought, which answers may have shown before. Raises Contradiction."""
+        self._grow()
+        before = self._arrived.get(key)
+        found = {world: before or _find(world, key) for world in self._worlds}
+        possible = sorted({write(effect.arrival) for effect in found.values() if effect is not None})
+        self._keep(
+            {world for world, effect in found.items() if effect is not None and effect.arrival == arrival},
+            f"{' '.join(key)} has brought {write(arrival)}; possible is {' or '.join(possible) or 'nothing'}",
+        )
+
     def end_doubt(self, key: Key) -> None:
         """A doubt never happened and can't any more. Nor can what follows it. Raises Contradiction."""
         self.see(key, False)
@@ -243,9 +262,10 @@ class Book:
         """What has arrived in every world is no doubt any more."""
         for key, effect in frozenset.intersection(*self._worlds):
             doubt = self._doubts[key]
-            if doubt.order is None and doubt.after not in self._doubts:
-                del self._doubts[key]
+            if not doubt.is_request and doubt.after not in self._doubts:
+                self._forget(key)
                 self._worlds = {world - {(key, effect)} for world in self._worlds}
+                self._arrived[key] = effect
                 self._move(effect)
 
     def _grow(self) -> None:

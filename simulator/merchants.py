@@ -18,7 +18,7 @@ from merchant_wallet_client import Answer, DepositCallback, OrderCallback
 from merchant_wallet_client.callbacks import AnyCallback
 from simulator.book import CONFLICT, Book, Doubt, Key
 from simulator.client import MOST_TRIES, Client, is_certain, pause
-from simulator.deposits import Deposits, Told
+from simulator.deposits import HOLD_WEIGHTS, HOLDS, Deposits, Held, Told
 from simulator.door import SUCCESS, WRONG_SIGN, Account, Lost
 from simulator.failure import Contradiction
 from simulator.orders import (
@@ -38,7 +38,11 @@ from simulator.payouts import CANCELLED, PAID, RECIPIENTS, RETURNING, Payout
 
 USERS: Final = ("alice", "bob", "carol")
 USED_NONCE: Final = 40103
+NOT_FOUND: Final = 40401
+LIMIT: Final = 42202
 MOST_DOUBTS: Final = 4
+MOST_DEPOSITS: Final = 3
+"""With so many doubts no more deposits are asked for: nothing that the merchant does ends them."""
 APPROVAL_LIMIT: Final = parse("1000")
 STREAM_OF: Final = {DEBIT: "transfer", CREDIT: "transfer", EXCHANGE: "exchange", WITHDRAW: "withdrawal"}
 WEIGHTS: Final = {
@@ -48,7 +52,8 @@ WEIGHTS: Final = {
     "withdraw": 6,
     "read_balance": 8,
     "read_user": 7,
-    "deposit": 2,
+    "deposit": 3,
+    "release": 2,
     "quote": 4,
     "query": 7,
     "repeat": 6,
@@ -69,6 +74,7 @@ class Merchant:
         self.book = book
         self.payouts: dict[str, Payout] = {}
         self.deposits = Deposits(book)
+        self.held: list[Held] = []
         self.client = Client(account, url, random)
         self.lock = asyncio.Lock()
         """Held while an answer is under way. Who tells the model of something newer waits for it."""
@@ -114,7 +120,7 @@ class Merchant:
         """Look at every order that may have moved, and repeat each that is in doubt. Raises Contradiction."""
         self._begin_act()
         for doubt in self.book.doubts:
-            if doubt.order is not None:
+            if doubt.is_request and doubt.order is not None:
                 await self._order(doubt.order)
         await self._read_balance()
         for payout in list(self.payouts.values()):
@@ -163,7 +169,9 @@ class Merchant:
         if isinstance(callback, DepositCallback):
             self.client.note(f"callback of a deposit {callback.tx_hash} {callback.amount}")
             units, arrival = (parse(format(each, "f")) for each in (callback.amount, callback.amount_arrival))
-            self._count_deposits(self.deposits.hear(Told(callback.tx_hash, units, arrival)))
+            account = "USDT" if callback.ext_user_id is None else f"user:{callback.ext_user_id}"
+            told = Told(callback.tx_hash, account, units, arrival)
+            self._count_deposits(self.deposits.hear(told))
             return
         if not isinstance(callback, OrderCallback):
             raise Contradiction(f"a callback that nobody has asked for: {callback}")
@@ -226,19 +234,48 @@ class Merchant:
         await self._order(Order(WITHDRAW, self._make_id(), cents * 10_000, address=address))
 
     async def _deposit(self) -> None:
-        """USDT arrives at the merchant's own address. The order is given once: it has no id."""
-        if len(self.book.doubts) > MOST_DOUBTS:
+        """USDT arrives at an own address or a sub-user's. The order is given once: it has no id."""
+        if len(self.book.doubts) >= MOST_DEPOSITS:
             return
         self._numbers += 1
         # No two deposits have the same amount, so that the callback of an unanswered one is recognised.
         units = self._random.randint(1, 200) * UNITS + self._numbers
-        fields = {"chainType": self._random.choice(("ERC20", "TRC20")), "amount": write(units)}
-        answer = await self.client.ask("/sandbox/deposit", fields)
-        tx_hash = None
+        user = self._random.choice((None, *USERS))
+        asked, actions = HOLDS[self._random.choices([*HOLDS], HOLD_WEIGHTS)[0]]
+        fields = {"chainType": self._random.choice(("ERC20", "TRC20")), "amount": write(units), **asked}
+        answer = await self.client.ask(
+            "/sandbox/deposit", fields if user is None else {**fields, "extUserId": user}
+        )
+        if is_certain(answer) and "finality" in asked and answer.code == LIMIT:
+            return
+        account, tx_hash = "USDT" if user is None else f"user:{user}", None
         if is_certain(answer):
             self._require(answer, SUCCESS)
             tx_hash = str(answer.data["txHash"])
-        self._count_deposits(self.deposits.expect(units, tx_hash))
+        if not actions:
+            self._count_deposits(self.deposits.expect(account, units, tx_hash))
+        elif tx_hash is not None:
+            self.held.append(Held(account, units, tx_hash, actions))
+
+    async def _release(self) -> None:
+        if self.held and len(self.book.doubts) < MOST_DEPOSITS:
+            await self._end_hold(self._random.choice(self.held))
+
+    async def release_deposits(self) -> None:
+        """Confirm and release every deposit that waits for it. Raises Contradiction."""
+        for held in list(self.held):
+            await self._end_hold(held)
+
+    async def _end_hold(self, held: Held) -> None:
+        for action in held.actions:
+            if action != "reorganise":
+                self._count_deposits(self.deposits.expect(held.account, held.units, held.tx_hash))
+            answer = await self.client.insist(f"/sandbox/{action}", {"txHash": held.tx_hash})
+            if action == "release" and answer.code == NOT_FOUND:
+                # Screening has not seen it yet.
+                return
+            self._require(answer, SUCCESS)
+        self.held.remove(held)
 
     def _count_deposits(self, credited: int) -> None:
         for _ in range(credited):

@@ -23,6 +23,8 @@ from simulator.orders import E8, UNITS, Effect, Tariff, write, write_rate
 MOST_TRIES: Final = 60
 PAUSE_S: Final = 0.5
 LONGEST_SUSPENSION_S: Final = 1.5
+BOUGHT: Final = ("USDT", "KFB")
+"""The direction in which a deposit of a sub-user is exchanged."""
 FIRST_TARIFF: Final = Tariff(rates_e8={("USDT", "KFB"): 712_345_678, ("KFB", "USDT"): 12_345_678})
 ACTIONS: Final = {
     "set_merchant": "merchant.set",
@@ -92,10 +94,18 @@ class Operators:
         # It says on standard error if the merchant's cell does not know yet.
         await merchant.end_change(has_reached_cell=not ran.errors)
 
+    async def finish(self) -> None:
+        """End the pauses that deposits of sub-users wait for. Raises Contradiction."""
+        for merchant in self._merchants:
+            if BOUGHT not in merchant.book.newest_tariff.rates_e8:
+                await self._set_rate_of(merchant, BOUGHT)
+
     async def _set_rate(self, merchant: Merchant) -> None:
-        pair = self._random.choice((("USDT", "KFB"), ("KFB", "USDT")))
+        await self._set_rate_of(merchant, self._random.choice((BOUGHT, ("KFB", "USDT"))))
+
+    async def _set_rate_of(self, merchant: Merchant, pair: tuple[str, str]) -> None:
         # The product of both directions stays below 1: a loop of exchanges would make money.
-        low, high = (6.5, 7.4) if pair[0] == "USDT" else (0.11, 0.13)
+        low, high = (6.5, 7.4) if pair == BOUGHT else (0.11, 0.13)
         rate_e8 = self._random.randint(int(low * E8), int(high * E8))
         rates = {**merchant.book.newest_tariff.rates_e8, pair: rate_e8}
         merchant.book.begin_change(replace(merchant.book.newest_tariff, rates_e8=rates))

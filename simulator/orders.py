@@ -2,6 +2,7 @@
 
 Rules:
 - Money is a whole number of millionths. A fee rounds half up, an exchanged amount rounds down.
+- A deposit arrives as it was sent at the merchant, and in KFB at a sub-user, by the rate of that moment.
 - An account is a currency of the merchant (`USDT`, `KFB`) or a sub-user's wallet (`user:NAME`, in KFB).
 - These rules are written from the interface, not from the service: they are its second opinion.
 """
@@ -19,6 +20,8 @@ DEBIT: Final = "transferFromUserToMerchant"
 CREDIT: Final = "transferFromMerchantToUser"
 WITHDRAW: Final = "createMerchantWithdrawOrder"
 EXCHANGE: Final = "exchange"
+DEPOSIT: Final = "deposit"
+"""No operation of the interface: the chain brings it. Its transaction stands for the order's id."""
 
 Balances = Mapping[str, int]
 Moves = tuple[tuple[str, int], ...]
@@ -35,7 +38,10 @@ class Tariff:
 
 
 class Order(NamedTuple):
-    """An order of one of the four operations that move money. `account` is the wallet of a transfer."""
+    """An order of one of the four operations that move money, or a deposit.
+
+    `account` is the wallet of a transfer, and where a deposit arrives.
+    """
 
     operation: str
     mc_order_id: str
@@ -134,4 +140,21 @@ def _exchange(order: Order, balances: Balances, tariff: Tariff) -> Effect | Refu
     return Effect(((order.send, -order.amount), (order.receive, arrival)), arrival)
 
 
-_RULES: Final = {DEBIT: _debit, CREDIT: _credit, WITHDRAW: _withdraw, EXCHANGE: _exchange}
+def _deposit(order: Order, balances: Balances, tariff: Tariff) -> Effect | Refusal:
+    if order.account == "USDT":
+        return Effect((("USDT", order.amount),), order.amount)
+    rate_e8 = tariff.rates_e8.get(("USDT", "KFB"))
+    if rate_e8 is None:
+        # It waits for a rate.
+        return Refusal(NO_RATE)
+    arrival = order.amount * rate_e8 // E8
+    return Effect(((order.account, arrival),), arrival)
+
+
+_RULES: Final = {
+    DEBIT: _debit,
+    CREDIT: _credit,
+    WITHDRAW: _withdraw,
+    EXCHANGE: _exchange,
+    DEPOSIT: _deposit,
+}

@@ -129,6 +129,7 @@ class World:
         await self.deployment.wait_ready()
         assert self.administrators is not None, "created before it comes to rest"
         await self.administrators.finish()
+        await self.operators.finish()
         await settle(self.merchants, self.receiver)
 
     async def check(self) -> int:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import Final
 
-from simulator.orders import EXCHANGE, Order, Tariff
+from simulator.orders import DEPOSIT, EXCHANGE, Order, Tariff
 
 COPY_AGE_S: Final = 60.0
 """A copy of the rates that was compared longer ago is not used."""
@@ -90,7 +90,7 @@ class Tariffs:
             self._oldest[subject] = max(oldest, self._oldest.get(subject, 0))
 
     def _may_lag(self, order: Order, number: int, at_s: float) -> bool:
-        if order.operation == EXCHANGE:
+        if order.operation in (EXCHANGE, DEPOSIT):
             return at_s <= self._rows[number].replaced_s + COPY_AGE_S
         return number >= self._settled
 
