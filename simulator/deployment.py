@@ -25,6 +25,8 @@ STOP_TIMEOUT_S: Final = 60.0
 COMMAND_TIMEOUT_S: Final = 90.0
 APART: Final = "west"
 """The cell on a server of its own."""
+NICE: Final = ("nice", "-n", "5")
+"""Commands are many, and each takes half a second of a processor: the service comes first."""
 PROGRAM: Final = Path(sys.executable).with_name("merchant-wallet")
 
 
@@ -141,6 +143,7 @@ class Deployment:
     async def command(self, *arguments: str, timeout_s: float = COMMAND_TIMEOUT_S) -> Ran:
         """Run a command to its end, or to its time-out, which is the status 124 as with timeout(1)."""
         command = await asyncio.create_subprocess_exec(
+            *NICE,
             str(PROGRAM),
             *arguments,
             env=self._environment(),

@@ -34,8 +34,10 @@ from simulator.receiver import Receiver
 from simulator.shrinking import Plan
 
 FUNDS: Final = {"USDT": 100_000 * UNITS, "KFB": 50_000 * UNITS}
+OPENED_AT_ONCE: Final = 4
 LOOK_S: Final = 0.2
 RECOVERED_ANSWERS: Final = 50
+"""Of each merchant, between two deaths."""
 LOG_LINES: Final = 60
 
 
@@ -80,11 +82,7 @@ class World:
         await self.receiver.open()
         await self.operators.set_first_rates()
         played = await self._require("finance", "simulate")
-        cells = {}
-        for number in range(self.plan.merchants):
-            cell = (HOME, APART)[number % 2]
-            merchant = await self._open_merchant(f"shop{number}", cell)
-            cells[merchant.account.merchant_id] = cell
+        cells = await self._open_merchants()
         self.administrators = Administrators(
             self.deployment,
             self.merchants,
@@ -98,8 +96,8 @@ class World:
 
     async def recover(self, ends: asyncio.Event) -> None:
         """Wait until merchants have got some answers, or `ends` is set."""
-        before = self.acknowledged
-        while not ends.is_set() and self.acknowledged < before + RECOVERED_ANSWERS:
+        wanted = self.acknowledged + RECOVERED_ANSWERS * len(self.merchants)
+        while not ends.is_set() and self.acknowledged < wanted:
             with suppress(TimeoutError):
                 async with asyncio.timeout(LOOK_S):
                     await ends.wait()
@@ -169,6 +167,23 @@ class World:
             if self.receiver.fault is not None:
                 raise self.receiver.fault
 
+    async def _open_merchants(self) -> dict[str, str]:
+        """Open the plan's merchants, some at once. Returns the cell of each."""
+        free = asyncio.Semaphore(OPENED_AT_ONCE)
+
+        async def open_next(number: int) -> Merchant:
+            async with free:
+                return await self._open_merchant(f"shop{number}", _choose_cell(number))
+
+        async with asyncio.TaskGroup() as group:
+            opening = [group.create_task(open_next(number)) for number in range(self.plan.merchants)]
+        # Whoever chooses one by chance finds them in the same order in each run.
+        self.merchants += [task.result() for task in opening]
+        return {
+            merchant.account.merchant_id: _choose_cell(number)
+            for number, merchant in enumerate(self.merchants)
+        }
+
     async def _open_merchant(self, name: str, cell: str) -> Merchant:
         made = await self._require("merchant", "create", name, "--cell", cell)
         account = Account(
@@ -183,7 +198,6 @@ class World:
             self.overlaps,
             self._make_random(name),
         )
-        self.merchants.append(merchant)
         await self.operators.tell_deposits_to(account.merchant_id, self.receiver.url(name))
         for currency, units in FUNDS.items():
             await merchant.take_from_tap(currency, units)
@@ -208,6 +222,10 @@ class World:
 
     def _make_random(self, actor: str) -> Random:
         return Random(f"{self.plan.seed}/{actor}")
+
+
+def _choose_cell(number: int) -> str:
+    return (HOME, APART)[number % 2]
 
 
 async def run(plan: Plan) -> Outcome:
