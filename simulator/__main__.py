@@ -60,7 +60,7 @@ def _parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m simulator", description=__doc__)
     parser.add_argument("--seed", type=int, default=1, help="of all choices")
     parser.add_argument("--minutes", type=float, default=1.0, help="how long the world lives")
-    parser.add_argument("--merchants", type=int, default=6)
+    parser.add_argument("--merchants", type=int, default=12)
     parser.add_argument("--faults", default=",".join(FAULTS), help=f"none, or of {','.join(FAULTS)}")
     parser.add_argument("--acts", default=",".join(ACTS), help=f"none, or of {','.join(ACTS)}")
     parser.add_argument("--no-operators", action="store_true", help="nobody changes rates, fees and orders")

@@ -16,6 +16,7 @@ from typing import Final
 
 from simulator.book import Doubt
 from simulator.deployment import Deployment, Ran
+from simulator.door import LentKey
 from simulator.failure import Contradiction
 from simulator.merchants import Merchant
 from simulator.orders import E8, UNITS, Effect, Tariff, write, write_rate
@@ -23,6 +24,7 @@ from simulator.orders import E8, UNITS, Effect, Tariff, write, write_rate
 MOST_TRIES: Final = 60
 PAUSE_S: Final = 0.5
 LONGEST_SUSPENSION_S: Final = 1.5
+LONGEST_LOAN_S: Final = 2.0
 BOUGHT: Final = ("USDT", "KFB")
 """The direction in which a deposit of a sub-user is exchanged."""
 FIRST_TARIFF: Final = Tariff(rates_e8={("USDT", "KFB"): 712_345_678, ("KFB", "USDT"): 12_345_678})
@@ -35,6 +37,8 @@ ACTIONS: Final = {
     "cancel": "withdrawal.cancel",
     "suspend": "merchant.suspend",
     "resume": "merchant.resume",
+    "add_key": "merchant.add_key",
+    "revoke_key": "merchant.revoke_key",
 }
 """What the audit log calls each act."""
 
@@ -71,6 +75,7 @@ class Operators:
                     self._credit,
                     self._decide,
                     self._suspend,
+                    self._lend_key,
                 )
             )
             await act(merchant)
@@ -148,6 +153,37 @@ class Operators:
         ran = await self._insist("resume", "merchant", "resume", account.merchant_id)
         if not ran.errors:
             await merchant.end_suspension()
+
+    async def _lend_key(self, merchant: Merchant) -> None:
+        """A second key for a moment. If the answer of its creation is lost, nobody has its secret."""
+        account = merchant.account
+        ran = await self._run("add_key", "merchant", "add-key", account.merchant_id, "--name", "till")
+        if not ran.ok:
+            return
+        made = ran.read()
+        key = LentKey(made["appKey"], made["appSecret"])
+        account.lent.append(key)
+        account.uses_lent = True
+        await asyncio.sleep(self._random.uniform(0.0, LONGEST_LOAN_S))
+        key.may_be_revoked = True
+        key.is_revoked = await self._revoke(account.merchant_id, made["keyNo"])
+        await asyncio.sleep(PAUSE_S)
+        account.uses_lent = False
+
+    async def _revoke(self, merchant_id: str, key_no: int) -> bool:
+        """Revoke a key. Returns whether the merchant's cell knows for certain. Raises Contradiction."""
+        for _ in range(MOST_TRIES):
+            ran = await self._run("revoke_key", "merchant", "revoke-key", merchant_id, str(key_no))
+            if ran.ok:
+                return not ran.errors
+            # A revoked key can't be revoked again: a command that was lost may have done it.
+            listed = await self._deployment.command("merchant", "keys", merchant_id, "--json")
+            if listed.ok and any(
+                key["keyNo"] == key_no and key["revokedMs"] is not None for key in listed.read()["keys"]
+            ):
+                return False
+            await asyncio.sleep(PAUSE_S)
+        raise Contradiction(f"'{ran.line}' failed {MOST_TRIES} times: {ran.output}{ran.errors}")
 
     async def _decide(self, merchant: Merchant) -> None:
         waiting = merchant.list_waiting()

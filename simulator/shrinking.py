@@ -23,7 +23,7 @@ class Plan:
 
     seed: int
     seconds: float
-    merchants: int = 6
+    merchants: int = 12
     faults: tuple[str, ...] = FAULTS
     acts: tuple[str, ...] = ACTS
     operators: bool = True

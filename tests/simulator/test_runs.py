@@ -1,7 +1,6 @@
 """Runs of the simulator with fixed seeds: a whole service, its faults and its acts, against the model."""
 
 import asyncio
-import os
 
 import pytest
 from simulator.shrinking import Plan
@@ -9,12 +8,8 @@ from simulator.story import run, write_report
 
 SEEDS = (1, 2, 3)
 SECONDS = 20.0
-ASKED = "WALLET_TEST_SIMULATOR"
-"""A run is asked for until the model knows that an apart cell may use its copy of a rate for a while after a
-change. Seed 3 shows it in about every second run."""
 
 
-@pytest.mark.skipif(ASKED not in os.environ, reason=f"{ASKED} is not set: no seed is run")
 @pytest.mark.timeout(900)  # Its set-up and its checks are dozens of commands, beside other tests.
 @pytest.mark.parametrize("seed", SEEDS)
 def test_nothing_contradicts_the_model(seed: int) -> None:
