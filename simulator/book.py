@@ -87,6 +87,10 @@ class Book:
         """What may count for an order that is sent now."""
         return self._tariffs.list_possible(order, self.at_s)
 
+    def list_limits(self, order: Order) -> set[int]:
+        """The approval limits that may count for an order that is sent now, or was sent before."""
+        return {tariff.approval_limit for tariff in self._list_tariffs_of(order)}
+
     def begin_change(self, tariff: Tariff) -> None:
         """An operator begins to change something: from now on the old and the new may count."""
         self._tariffs.begin_change(tariff)
@@ -218,8 +222,10 @@ class Book:
 
     def _judge(self, order: Order, world: World) -> set[Effect | Refusal]:
         balances = self._add_up(world)
-        tariffs = (*self.list_tariffs(order), *self._tariffs_of.get(order.key, ()))
-        return {judge(order, balances, tariff) for tariff in tariffs}
+        return {judge(order, balances, tariff) for tariff in self._list_tariffs_of(order)}
+
+    def _list_tariffs_of(self, order: Order) -> list[Tariff]:
+        return [*self.list_tariffs(order), *self._tariffs_of.get(order.key, ())]
 
     def _see_tariffs(self, order: Order, effect: Effect) -> None:
         """Keep which tariffs may have counted for an order that was accepted just now."""

@@ -9,7 +9,7 @@ Rules:
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from random import Random
 from typing import Final
@@ -43,7 +43,8 @@ LIMIT: Final = 42202
 MOST_DOUBTS: Final = 4
 MOST_DEPOSITS: Final = 3
 """With so many doubts no more deposits are asked for: nothing that the merchant does ends them."""
-APPROVAL_LIMIT: Final = parse("1000")
+LOWEST_LIMIT: Final = 500 * UNITS
+"""No approval limit is lower: an order up to this much never waits for a person."""
 STREAM_OF: Final = {DEBIT: "transfer", CREDIT: "transfer", EXCHANGE: "exchange", WITHDRAW: "withdrawal"}
 WEIGHTS: Final = {
     "debit": 24,
@@ -185,8 +186,11 @@ class Merchant:
 
     def list_waiting(self) -> list[Payout]:
         """Orders that wait for a person."""
-        waiting = (each for each in self.payouts.values() if each.status == "0" and not each.is_approved)
-        return [each for each in waiting if each.amount > APPROVAL_LIMIT]
+        return [
+            payout
+            for payout in self.payouts.values()
+            if payout.may_wait and payout.status == "0" and not payout.is_approved
+        ]
 
     def begin_cancel(self, payout: Payout) -> None:
         """A person begins to cancel an order: from now on its amount may come back."""
@@ -227,7 +231,8 @@ class Merchant:
 
     async def _withdraw(self) -> None:
         large = self._random.random() < 0.1
-        cents = self._random.randint(100_100, 200_000) if large else self._random.randint(1, 20_000)
+        most = LOWEST_LIMIT // 10_000
+        cents = self._random.randint(most + 1, 4 * most) if large else self._random.randint(1, 20_000)
         paid = [address for address, (_, path) in RECIPIENTS.items() if path == PAID]
         is_certain = large or len(self.book.doubts) > MOST_DOUBTS
         address = self._random.choice(paid if is_certain else [*RECIPIENTS])
@@ -390,11 +395,11 @@ class Merchant:
             self.book.refuse(order, answer.code)
             return True
         self._overlaps.count_money(STREAM_OF[order.operation])
-        data = answer.data
+        data, limits = answer.data, self.book.list_limits(order)
         name = "orderId" if order.operation == WITHDRAW else "transactionId"
         effect = self.book.accept(order, str(data[name]), lambda effect: _is_told(order, effect, data))
         if order.operation == WITHDRAW:
-            self._see_order(order, effect, str(data["orderId"]), str(data["txnStatus"]))
+            self._see_order(order, effect, limits, str(data["orderId"]), str(data["txnStatus"]))
         return True
 
     def _expect_return(self, order: Order) -> None:
@@ -405,11 +410,19 @@ class Merchant:
             effect = Effect((("USDT", order.amount),), order.amount)
             self.book.expect(Doubt(_return_key(order.mc_order_id), effect=effect, after=order.key))
 
-    def _see_order(self, order: Order, effect: Effect, order_id: str, status: str) -> None:
+    def _see_order(
+        self, order: Order, effect: Effect, limits: Collection[int], order_id: str, status: str
+    ) -> None:
         if order.mc_order_id not in self.payouts:
             self._expect_return(order)
             self.payouts[order.mc_order_id] = Payout(
-                order_id, order.mc_order_id, order.amount, effect.arrival, _find_paths(order)
+                order_id,
+                order.mc_order_id,
+                order.amount,
+                effect.arrival,
+                _find_paths(order),
+                may_wait=order.amount > min(limits),
+                must_wait=order.amount > max(limits),
             )
         payout = self.payouts[order.mc_order_id]
         payout.see(status)
@@ -461,7 +474,7 @@ class Merchant:
 def _find_paths(order: Order) -> tuple[tuple[str, ...], ...]:
     _, path = RECIPIENTS[order.address]
     # A person may cancel what waits for approval. The sandbox cancels by itself only what goes there.
-    return (path, CANCELLED) if order.amount > APPROVAL_LIMIT else (path,)
+    return (path, CANCELLED) if order.amount > LOWEST_LIMIT else (path,)
 
 
 def _return_key(mc_order_id: str) -> Key:

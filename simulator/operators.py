@@ -18,7 +18,7 @@ from simulator.book import Doubt
 from simulator.deployment import Deployment, Ran
 from simulator.door import LentKey
 from simulator.failure import Contradiction
-from simulator.merchants import Merchant
+from simulator.merchants import LOWEST_LIMIT, Merchant
 from simulator.orders import E8, UNITS, Effect, Tariff, write, write_rate
 
 MOST_TRIES: Final = 60
@@ -69,7 +69,7 @@ class Operators:
             merchant = self._random.choice(self._merchants)
             act = self._random.choice(
                 (
-                    self._set_fees,
+                    self._set_terms,
                     self._set_rate,
                     self._pause_rate,
                     self._credit,
@@ -81,18 +81,20 @@ class Operators:
             await act(merchant)
             await asyncio.sleep(PAUSE_S)
 
-    async def _set_fees(self, merchant: Merchant) -> None:
+    async def _set_terms(self, merchant: Merchant) -> None:
         tariff = replace(
             merchant.book.newest_tariff,
             transfer_fee_e8=self._random.randint(0, 500) * 10_000,
             withdraw_fee_e8=self._random.randint(0, 500) * 10_000,
             withdraw_minimum=self._random.randint(0, 20) * 100_000,
+            approval_limit=self._random.randint(1, 3) * LOWEST_LIMIT,
         )
         merchant.book.begin_change(tariff)
         fees = (
             ("--transfer-fee-rate", f"{write(tariff.transfer_fee_e8)}%"),
             ("--withdraw-fee-rate", f"{write(tariff.withdraw_fee_e8)}%"),
             ("--withdraw-fee-min", write(tariff.withdraw_minimum)),
+            ("--approval-limit", write(tariff.approval_limit)),
         )
         options = [part for fee in fees for part in fee]
         ran = await self._insist("set_merchant", "merchant", "set", merchant.account.merchant_id, *options)
@@ -193,6 +195,8 @@ class Operators:
         act = self._random.choice(("approve", "cancel"))
         if act == "cancel":
             merchant.begin_cancel(payout)
+        else:
+            payout.may_be_approved = True
         ran = await self._run(act, "withdrawals", act, payout.order_id)
         if ran.ok:
             async with merchant.lock:

@@ -34,6 +34,8 @@ class Tariff:
     transfer_fee_e8: int = 0
     withdraw_fee_e8: int = 0
     withdraw_minimum: int = 0
+    approval_limit: int = 1000 * UNITS
+    """A withdrawal above it waits for a person."""
     rates_e8: Mapping[tuple[str, str], int] = field(default_factory=dict)
 
 

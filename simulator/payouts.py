@@ -2,7 +2,8 @@
 
 Rules:
 - A recipient of the sandbox decides the path of an order. An ordinary one leads to 2.
-- An order above the approval limit waits in 0 for a person, who approves or cancels it.
+- An order above the approval limit waits in 0 for a person, who approves or cancels it. It is not paid before
+  that.
 - A status never goes back. Each of 2, 3, 4, 5 and 6 that is reached is told by a callback at least once.
 """
 
@@ -19,6 +20,8 @@ EXPIRED: Final[Path] = ("0", "5")
 RETURNING: Final = (REFUNDED, CANCELLED, EXPIRED)
 """Paths at whose end the amount is back."""
 TOLD: Final = frozenset("23456")
+PAYING: Final = frozenset("1236")
+"""What only an approved order comes to."""
 RECIPIENTS: Final[dict[str, tuple[str, Path]]] = {
     "0x0000000000000000000000000000000000057A72": ("ERC20", PAID),
     "T9yD14Nj9j7xAB4dbGeiX9h8uznh8SEpW1": ("TRC20", PAID),
@@ -41,6 +44,12 @@ class Payout:
     arrival: int
     paths: tuple[Path, ...]
     status: str = "0"
+    may_wait: bool = False
+    """Whether it is above an approval limit that may have counted."""
+    must_wait: bool = False
+    """Whether it is above every approval limit that may have counted."""
+    may_be_approved: bool = False
+    """Whether a person has begun to approve it."""
     is_approved: bool = False
     """Whether a person's approval was acknowledged."""
     told: set[str] = field(default_factory=set)
@@ -64,6 +73,7 @@ class Payout:
     def see(self, status: str) -> None:
         """An answer has this status. Raises Contradiction."""
         left = self._keep(status)
+        self._require_approval(status)
         if any(path.index(status) < path.index(self.status) for path in left if self.status in path):
             raise Contradiction(f"order {self.order_id} went back from {self.status} to {status}")
         self.paths, self.status = left, status
@@ -75,9 +85,14 @@ class Payout:
         if (amount, arrival) != (self.amount, self.arrival):
             raise Contradiction(f"a callback of order {self.order_id} has other amounts: {amount}, {arrival}")
         self.paths = self._keep(status)
+        self._require_approval(status)
         self.told.add(status)
         if all(path.index(status) > path.index(self.status) for path in self.paths):
             self.status = status
+
+    def _require_approval(self, status: str) -> None:
+        if self.must_wait and not self.may_be_approved and status in PAYING:
+            raise Contradiction(f"order {self.order_id} is in {status}, and nobody has approved it")
 
     def _keep(self, status: str) -> tuple[Path, ...]:
         left = tuple(path for path in self.paths if status in path and self.status in path)

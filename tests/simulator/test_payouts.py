@@ -67,3 +67,14 @@ def test_after_a_callback_the_answers_are_not_behind_it() -> None:
     payout.hear("2", 100, 90)
     with pytest.raises(Contradiction):
         payout.see("1")
+
+
+@pytest.mark.parametrize("status", ["1", "2"])
+def test_an_order_above_the_limit_is_not_paid_before_somebody_begins_to_approve_it(status: str) -> None:
+    payout = make_payout(PAID, CANCELLED)
+    payout.must_wait = True
+    payout.see("0")
+    with pytest.raises(Contradiction, match="nobody has approved"):
+        payout.see(status)
+    payout.may_be_approved = True
+    payout.see(status)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 from simulator.book import Book
 from simulator.failure import Contradiction
-from simulator.orders import DEBIT, E8, EXCHANGE, UNITS, Effect, Order, Tariff
+from simulator.orders import DEBIT, E8, EXCHANGE, UNITS, WITHDRAW, Effect, Order, Tariff
 from simulator.tariffs import COPY_AGE_S
 
 OLD, NEW, NEWEST = 6, 7, 8
@@ -143,3 +143,13 @@ def test_a_paused_rate_and_the_one_before_it_both_count_in_an_apart_cell() -> No
     book.end_change(102)
     book.refuse(Order(EXCHANGE, "1", UNITS, send=PAIR[0], receive=PAIR[1]), 42203)
     exchange(book, NEW, "1")
+
+
+def test_a_lost_withdrawal_may_be_judged_by_every_limit_since_it_was_sent() -> None:
+    book = make_book(is_apart=False)
+    order = Order(WITHDRAW, "w1", 5)
+    book.lose(order)
+    book.begin_change(Tariff(approval_limit=4))
+    book.end_change(102, has_reached_cell=True)
+    assert book.list_limits(order) == {Tariff().approval_limit, 4}
+    assert book.list_limits(order._replace(mc_order_id="w2")) == {4}
