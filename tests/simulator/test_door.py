@@ -11,14 +11,16 @@ from simulator.failure import Contradiction
 from merchant_wallet_client import Answer
 
 
-def make_account(**fields: bool) -> Account:
-    return Account("1001", "shop0", "mk_test_1", "secret", "callback secret", **fields)
+def make_account(*, may_be_suspended: bool = False, is_suspended: bool = False) -> Account:
+    secrets = ("secret", "callback secret")
+    return Account("1001", "shop0", "mk_test_1", *secrets, may_be_suspended, is_suspended)
 
 
-def lend(**fields: bool) -> Account:
+def lend(*, may_be_revoked: bool = False, is_revoked: bool = False) -> Account:
     """An account whose second key signs every third request."""
-    account = make_account(uses_lent=True)
-    account.lent.append(LentKey("mk_test_2", "other secret", **fields))
+    account = make_account()
+    account.lent.append(LentKey("mk_test_2", "other secret", may_be_revoked, is_revoked))
+    account.uses_lent = True
     return account
 
 
