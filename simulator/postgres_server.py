@@ -19,7 +19,7 @@ from typing import Any, Final
 from simulator.failure import Broken
 
 OWNER: Final = "wallet"
-START_TIMEOUT_S: Final = 60.0
+START_TIMEOUT_S: Final = 120.0
 STOP_TIMEOUT_S: Final = 30.0
 SETTINGS: Final = (
     "wal_level=logical",
