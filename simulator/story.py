@@ -53,6 +53,7 @@ class Outcome:
     orders: int = 0
     callbacks: int = 0
     faults: Counter[str] = field(default_factory=Counter)
+    operators: Counter[str] = field(default_factory=Counter)
     table: list[str] = field(default_factory=list)
     unfinished: list[str] = field(default_factory=list)
     history: list[str] = field(default_factory=list)
@@ -251,7 +252,7 @@ async def run(plan: Plan) -> Outcome:
             outcome.folder = folder
         outcome.acknowledged, outcome.per_second = world.acknowledged, world.per_second
         outcome.callbacks = world.receiver.received
-        outcome.faults = world.nature.counts
+        outcome.faults, outcome.operators = world.nature.counts, world.operators.acknowledged
         outcome.table = world.overlaps.write_table()
         outcome.unfinished = [] if world.administrators is None else world.administrators.failures
     finally:
@@ -268,8 +269,8 @@ def write_report(outcome: Outcome) -> list[str]:
         f"seed {plan.seed}, {plan.seconds:g} s, {plan.merchants} merchants: "
         f"{outcome.acknowledged} acknowledged requests ({outcome.per_second:.0f}/s in the last round), "
         f"{outcome.orders} orders in the books, {outcome.callbacks} callbacks",
-        "faults: "
-        + (", ".join(f"{name} {count}" for name, count in sorted(outcome.faults.items())) or "none"),
+        _count("faults", outcome.faults),
+        _count("operators", outcome.operators),
         *outcome.table,
         *(f"not done: {text}" for text in outcome.unfinished),
     ]
@@ -278,6 +279,10 @@ def write_report(outcome: Outcome) -> list[str]:
         lines += ["history:", *outcome.history, "log:", *outcome.log_lines]
         lines += [f"the folder {outcome.folder} is kept", f"again: {plan.command}"]
     return lines
+
+
+def _count(what: str, counts: Counter[str]) -> str:
+    return f"{what}: " + (", ".join(f"{name} {count}" for name, count in sorted(counts.items())) or "none")
 
 
 def _collect_history(world: World) -> list[str]:
