@@ -97,7 +97,7 @@ class Book:
         self._grow()
 
     def end_change(self, at_s: float, *, has_reached_cell: bool = False) -> None:
-        """The change was acknowledged. A change of fees may have reached the book's cell by then."""
+        """The change was acknowledged, and has perhaps reached the apart cell."""
         self._grow()
         self._tariffs.end_change(at_s, has_reached_cell=has_reached_cell)
 
@@ -110,10 +110,6 @@ class Book:
         """The book has arrived."""
         self._grow()
         self._tariffs.end_move(is_apart=is_apart)
-
-    def settle_fees(self) -> None:
-        """The book has the newest fees that were acknowledged."""
-        self._tariffs.settle_fees()
 
     def list_balances(self, account: str) -> set[int]:
         """What an account may have now."""

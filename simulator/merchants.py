@@ -138,7 +138,7 @@ class Merchant:
         """A callback came. The model is told when no answer is under way that may be older."""
         self._heard.append(callback)
 
-    async def end_change(self, *, has_reached_cell: bool = False) -> None:
+    async def end_change(self, *, has_reached_cell: bool) -> None:
         """The change of fees or a rate was acknowledged."""
         at_s = asyncio.get_running_loop().time()
         async with self.lock:

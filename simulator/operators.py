@@ -98,8 +98,7 @@ class Operators:
         )
         options = [part for fee in fees for part in fee]
         ran = await self._insist("set_merchant", "merchant", "set", merchant.account.merchant_id, *options)
-        # It says on standard error if the merchant's cell does not know yet.
-        await merchant.end_change(has_reached_cell=not ran.errors)
+        await _end_change(merchant, ran)
 
     async def finish(self) -> None:
         """End the pauses that deposits of sub-users wait for. Raises Contradiction."""
@@ -117,8 +116,8 @@ class Operators:
         rates = {**merchant.book.newest_tariff.rates_e8, pair: rate_e8}
         merchant.book.begin_change(replace(merchant.book.newest_tariff, rates_e8=rates))
         named = ("--merchant", merchant.account.merchant_id)
-        await self._insist("set_rate", "rates", "set", ":".join(pair), write_rate(rate_e8), *named)
-        await merchant.end_change()
+        ran = await self._insist("set_rate", "rates", "set", ":".join(pair), write_rate(rate_e8), *named)
+        await _end_change(merchant, ran)
 
     async def _pause_rate(self, merchant: Merchant) -> None:
         """A pause of one direction. The next `_set_rate` of that direction ends it."""
@@ -128,8 +127,8 @@ class Operators:
         rates = {each: rate for each, rate in merchant.book.newest_tariff.rates_e8.items() if each != pair}
         merchant.book.begin_change(replace(merchant.book.newest_tariff, rates_e8=rates))
         named = ("--merchant", merchant.account.merchant_id)
-        await self._insist("pause_rate", "rates", "pause", ":".join(pair), *named)
-        await merchant.end_change()
+        ran = await self._insist("pause_rate", "rates", "pause", ":".join(pair), *named)
+        await _end_change(merchant, ran)
 
     async def _credit(self, merchant: Merchant) -> None:
         self._numbers += 1
@@ -148,7 +147,7 @@ class Operators:
         account = merchant.account
         account.may_be_suspended = True
         ran = await self._insist("suspend", "merchant", "suspend", account.merchant_id)
-        # As with fees, it says on standard error if the merchant's cell does not know yet.
+        # As with a change, it says on standard error if the merchant's cell does not know yet.
         account.is_suspended = not ran.errors
         await asyncio.sleep(self._random.uniform(0.0, LONGEST_SUSPENSION_S))
         account.is_suspended = False
@@ -220,3 +219,8 @@ class Operators:
         ran = await self._deployment.command(*arguments, "--json")
         self.acknowledged[act] += ran.ok
         return ran
+
+
+async def _end_change(merchant: Merchant, ran: Ran) -> None:
+    """A change was acknowledged. It says on standard error if a cell does not know yet."""
+    await merchant.end_change(has_reached_cell=not ran.errors)

@@ -28,7 +28,7 @@ from simulator.failure import Broken, Contradiction
 from simulator.merchants import Merchant
 from simulator.nature import Nature
 from simulator.operators import FIRST_TARIFF, Operators
-from simulator.orders import UNITS, Tariff
+from simulator.orders import UNITS
 from simulator.overlaps import Overlaps
 from simulator.receiver import Receiver
 from simulator.shrinking import Plan
@@ -139,9 +139,6 @@ class World:
             await merchant.see_everything()
         await check_audit_log(self.deployment, self.operators)
         await check_product(self.deployment)
-        for merchant in self.merchants:
-            # `doctor` has seen that no fee waits for its cell.
-            merchant.book.settle_fees()
         return orders
 
     async def close(self) -> None:
@@ -193,7 +190,7 @@ class World:
         self._secrets[name] = account.callback_secret
         merchant = Merchant(
             account,
-            self._make_book(is_apart=cell == APART),
+            Book(FUNDS, FIRST_TARIFF, is_apart=cell == APART),
             self.deployment.url,
             self.receiver.url(name),
             self.overlaps,
@@ -204,13 +201,6 @@ class World:
             await merchant.take_from_tap(currency, units)
         await merchant.open_wallets()
         return merchant
-
-    def _make_book(self, *, is_apart: bool) -> Book:
-        # The platform's first rates are no older than this world: an apart cell may not have them yet.
-        book = Book(FUNDS, Tariff(), is_apart=is_apart)
-        book.begin_change(FIRST_TARIFF)
-        book.end_change(asyncio.get_running_loop().time())
-        return book
 
     async def _require(self, *arguments: str) -> Any:
         ran = await self.deployment.command(*arguments, "--json")

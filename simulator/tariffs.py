@@ -3,12 +3,11 @@
 Rules:
 - While a change is under way, the old and the new tariff count.
 - In home a change holds as soon as it is acknowledged, for every web process.
-- An apart cell has copies of home's rates. A book there uses no copy that was compared with home more than a
-  minute ago. So a replaced rate may count for a minute more.
-- A change of fees is brought to the cell before it is acknowledged. If the cell does not answer then, the
-  command says so, and a worker brings it later. At a quiet point `doctor` has seen that none waits.
+- A change is brought to the apart cell before it is acknowledged. If the cell does not answer then, the
+  command says so, and a worker brings it later.
+- A book in an apart cell uses no copy of the rates that was compared with home more than a minute ago.
 - Copies and fees never become older. What an apart cell has once used a newer tariff for, it uses no older
-  one for. After a move into it the copies there count again. Fees move with the book.
+  one for. A book that moves into the cell finds the newest rates there, and takes its fees along.
 """
 
 from collections.abc import Sequence
@@ -38,7 +37,7 @@ class Tariffs:
         self._oldest: dict[Subject, int] = {}
         """From which row on tariffs may count in the apart cell, where an answer has shown it."""
         self._settled = 0
-        """From which row on fees may count."""
+        """From which row on tariffs may count, wherever the book is."""
         self._may_be_apart = is_apart
         self._is_apart = is_apart
 
@@ -52,32 +51,32 @@ class Tariffs:
         self._rows.append(_Row(tariff))
 
     def end_change(self, at_s: float, *, has_reached_cell: bool) -> None:
-        """The change was acknowledged. `has_reached_cell` is about fees."""
+        """The change was acknowledged, and has perhaps reached the apart cell."""
         for row in self._rows[:-1]:
             row.replaced_s = min(row.replaced_s, at_s)
         if has_reached_cell or not self._may_be_apart:
-            self.settle_fees()
+            self._settle()
 
     def begin_move(self) -> None:
         """The book may be in home or in the apart cell from now on."""
         self._may_be_apart, self._is_apart = True, False
 
     def end_move(self, *, is_apart: bool) -> None:
-        """The book has arrived. In home it has the newest fees, and takes them along."""
+        """The book has arrived. In home it has the newest tariff."""
         self._may_be_apart = self._is_apart = is_apart
         if not is_apart:
-            self.settle_fees()
+            self._settle()
 
-    def settle_fees(self) -> None:
-        """The book has the newest fees that were acknowledged."""
+    def _settle(self) -> None:
+        """The book has the newest tariff that was acknowledged."""
         self._settled = next(number for number, row in enumerate(self._rows) if row.replaced_s == inf)
 
     def list_possible(self, order: Order, at_s: float) -> list[Tariff]:
         """What may count for an order that is sent at this moment, the newest last."""
-        oldest = self._oldest.get(_find_subject(order), 0)
+        oldest = max(self._settled, self._oldest.get(_find_subject(order), 0))
         possible: list[Tariff] = []
         for number, row in enumerate(self._rows):
-            is_left = self._may_be_apart and number >= oldest and self._may_lag(order, number, at_s)
+            is_left = self._may_be_apart and number >= oldest and _may_lag(order, row.replaced_s, at_s)
             if (row.replaced_s == inf or is_left) and row.tariff not in possible:
                 possible.append(row.tariff)
         return possible
@@ -89,10 +88,9 @@ class Tariffs:
             oldest = min(number for number, row in enumerate(self._rows) if row.tariff in counted)
             self._oldest[subject] = max(oldest, self._oldest.get(subject, 0))
 
-    def _may_lag(self, order: Order, number: int, at_s: float) -> bool:
-        if order.operation in (EXCHANGE, DEPOSIT):
-            return at_s <= self._rows[number].replaced_s + COPY_AGE_S
-        return number >= self._settled
+
+def _may_lag(order: Order, replaced_s: float, at_s: float) -> bool:
+    return order.operation not in (EXCHANGE, DEPOSIT) or at_s <= replaced_s + COPY_AGE_S
 
 
 def _find_subject(order: Order) -> Subject:

@@ -69,24 +69,21 @@ def test_an_apart_cell_uses_no_rate_that_was_replaced_more_than_a_minute_ago() -
         exchange(book, OLD, "2")
 
 
-def test_a_fee_that_waits_for_its_cell_counts_until_a_quiet_point() -> None:
+def test_a_fee_that_waits_for_its_cell_counts_until_the_next_has_reached_it() -> None:
     book = make_book(is_apart=True)
     book.at_s = 100 + 9 * COPY_AGE_S
     debit(book, OLD, "1")
-    book.settle_fees()
-    with pytest.raises(Contradiction):
-        debit(book, OLD, "2")
 
 
-def test_a_fee_that_has_reached_its_cell_holds_there_and_says_nothing_of_rates() -> None:
+@pytest.mark.parametrize("pay", ORDERS.values(), ids=ORDERS)
+def test_a_change_that_has_reached_the_cell_holds_there(pay: Callable[[Book, int, str], None]) -> None:
     book = make_book(is_apart=True)
     book.begin_change(make_tariff(NEWEST))
     book.end_change(102, has_reached_cell=True)
     for number in (OLD, NEW):
         with pytest.raises(Contradiction):
-            debit(book, number, "1")
-    debit(book, NEWEST, "2")
-    exchange(book, OLD, "1")
+            pay(book, number, "1")
+    pay(book, NEWEST, "2")
 
 
 def test_a_new_fee_that_was_used_says_nothing_of_the_rate() -> None:
@@ -95,19 +92,17 @@ def test_a_new_fee_that_was_used_says_nothing_of_the_rate() -> None:
     exchange(book, OLD, "2")
 
 
-def test_a_book_that_moves_to_the_apart_cell_finds_the_copies_of_rates_there_but_keeps_its_fees() -> None:
+@pytest.mark.parametrize("pay", ORDERS.values(), ids=ORDERS)
+def test_a_book_that_moves_to_the_apart_cell_keeps_its_tariff(pay: Callable[[Book, int, str], None]) -> None:
     book = make_book(is_apart=False)
-    for pay in ORDERS.values():
-        pay(book, NEW, "1")
+    pay(book, NEW, "1")
     book.begin_move()
-    exchange(book, OLD, "2")
-    exchange(book, NEW, "3")
+    with pytest.raises(Contradiction):
+        pay(book, OLD, "2")
     book.end_move(is_apart=True)
-    exchange(book, OLD, "4")
-    exchange(book, NEW, "5")
-    for pay in ORDERS.values():
-        with pytest.raises(Contradiction):
-            pay(book, OLD, "6")
+    with pytest.raises(Contradiction):
+        pay(book, OLD, "2")
+    pay(book, NEW, "2")
 
 
 def test_in_home_no_copies_count_any_more() -> None:
