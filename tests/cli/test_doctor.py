@@ -15,6 +15,7 @@ from tests.roles import as_web
 
 from merchant_wallet.base.addresses import to_eip55
 from merchant_wallet.base.clock import MAX_SKEW_MS, now_ms
+from merchant_wallet.base.connection_limits import WORK_CONNECTIONS
 from merchant_wallet.book.writer import Writer
 from merchant_wallet.cli.doctor import judge_build, print_findings
 from merchant_wallet.cli.findings import Finding
@@ -114,7 +115,7 @@ def test_limits_and_defaults_are_told_of_our_own_roles_alone(wallet: Wallet) -> 
         finally:
             server.execute(f"drop owned by {ours}; drop role {ours}, {foreign}".encode())
     assert f"statement_timeout = 5s (role {ours})" in checks["session settings"]["text"]
-    assert f"`alter role {ours} connection limit 55`" in checks["connections"]["hint"]
+    assert f"`alter role {ours} connection limit {WORK_CONNECTIONS}`" in checks["connections"]["hint"]
     assert foreign not in str(checks)
 
 

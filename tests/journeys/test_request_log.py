@@ -188,7 +188,7 @@ def test_the_pages_show_the_log_and_how_near_the_limits_are(shop: Shop, people: 
     shown = read_text(mei.page(f"{url}/usage"))
     assert "Requests in 24 hours 2 1 refused" in shown
     assert "10 a second" in shown
-    assert "USDT today, 25 %" in shown
+    assert "of at most 1,000.00 USDT, 25%." in shown
 
 
 def test_the_usage_of_each_key_is_shown_with_its_name(shop: Shop, people: People) -> None:

@@ -4,6 +4,7 @@ The processes are parts of this one, with real sockets between them. Their books
 """
 
 import asyncio
+import os
 import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -47,6 +48,14 @@ class FakeBooks:
         for future, merchant_id in self.waiting:
             future.set_result(Balances(merchant_id, 0))
         self.waiting.clear()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder whose path is longer than that of a socket may be."""
+    made = tmp_path / ("long" * 30)
+    made.mkdir()
+    return made
 
 
 class Process:
@@ -110,9 +119,9 @@ def _fast(monkeypatch: pytest.MonkeyPatch) -> None:
     in_turn(monkeypatch)
 
 
-def test_each_book_has_one_process_whoever_is_asked(tmp_path: Path) -> None:
+def test_each_book_has_one_process_whoever_is_asked(folder: Path) -> None:
     async def scenario() -> None:
-        async with opened(tmp_path, 2, 3) as (one, other):
+        async with opened(folder, 2, 3) as (one, other):
             await one.ask_all()
             await other.ask_all()
             assert sorted(one.own.asked) == sorted(2 * owned_by(2, 2, 3))
@@ -121,10 +130,10 @@ def test_each_book_has_one_process_whoever_is_asked(tmp_path: Path) -> None:
     run(scenario())
 
 
-def test_a_process_that_comes_takes_its_books_and_leaves_them_again(tmp_path: Path) -> None:
+def test_a_process_that_comes_takes_its_books_and_leaves_them_again(folder: Path) -> None:
     async def scenario() -> None:
-        async with opened(tmp_path, 2) as (one,):
-            async with opened(tmp_path, 3) as (other,):
+        async with opened(folder, 2) as (one,):
+            async with opened(folder, 3) as (other,):
                 await until_known(one, 2, 3)
                 await one.ask_all()
                 assert other.own.asked == owned_by(3, 2, 3)
@@ -135,9 +144,9 @@ def test_a_process_that_comes_takes_its_books_and_leaves_them_again(tmp_path: Pa
     run(scenario())
 
 
-def test_a_process_that_leaves_hands_back_what_it_has_not_begun(tmp_path: Path) -> None:
+def test_a_process_that_leaves_hands_back_what_it_has_not_begun(folder: Path) -> None:
     async def scenario() -> None:
-        async with opened(tmp_path, 2, 3) as (one, other):
+        async with opened(folder, 2, 3) as (one, other):
             (theirs, *_) = owned_by(3, 2, 3)
             other.own.waits = True
             begun = one.books.submit(theirs, READ)
@@ -154,9 +163,9 @@ def test_a_process_that_leaves_hands_back_what_it_has_not_begun(tmp_path: Path) 
     run(scenario())
 
 
-def test_a_process_that_leaves_forwards_what_it_still_gets(tmp_path: Path) -> None:
+def test_a_process_that_leaves_forwards_what_it_still_gets(folder: Path) -> None:
     async def scenario() -> None:
-        async with opened(tmp_path, 2, 3) as (one, other):
+        async with opened(folder, 2, 3) as (one, other):
             one.books.leave()
             await one.ask_all()
             assert one.own.asked == []
@@ -165,10 +174,10 @@ def test_a_process_that_leaves_forwards_what_it_still_gets(tmp_path: Path) -> No
     run(scenario())
 
 
-def test_callers_hear_50300_when_the_process_ends_that_has_their_commands(tmp_path: Path) -> None:
+def test_callers_hear_50300_when_the_process_ends_that_has_their_commands(folder: Path) -> None:
     async def scenario() -> None:
-        async with opened(tmp_path, 2) as (one,):
-            other = Process(tmp_path, 3)
+        async with opened(folder, 2) as (one,):
+            other = Process(folder, 3)
             await other.books.open()
             await until_known(one, 2, 3)
             (theirs, *_) = owned_by(3, 2, 3)
@@ -180,14 +189,13 @@ def test_callers_hear_50300_when_the_process_ends_that_has_their_commands(tmp_pa
                 await begun
             assert await one.books.submit(theirs, READ) == Balances(theirs, 0)
             other.own.answer()
-            await other.end()
 
     run(scenario())
 
 
-def test_a_silent_process_loses_its_books_until_it_answers_again(tmp_path: Path) -> None:
+def test_a_silent_process_loses_its_books_until_it_answers_again(folder: Path) -> None:
     async def scenario() -> None:
-        async with opened(tmp_path, 2, 3) as (one, other):
+        async with opened(folder, 2, 3) as (one, other):
             (theirs, *_) = owned_by(3, 2, 3)
             frozen, heard = other.books._hear, []  # What a stopped process does: nothing.
             for stream in other.books._asking:
@@ -207,9 +215,9 @@ def test_a_silent_process_loses_its_books_until_it_answers_again(tmp_path: Path)
     run(scenario())
 
 
-def test_errors_reach_the_caller_as_they_were(tmp_path: Path) -> None:
+def test_errors_reach_the_caller_as_they_were(folder: Path) -> None:
     async def scenario() -> None:
-        async with opened(tmp_path, 2, 3) as (one, other):
+        async with opened(folder, 2, 3) as (one, other):
             (theirs, *_) = owned_by(3, 2, 3)
             other.own.refusal = BookClosed("it has moved")
             with pytest.raises(BookClosed, match="it has moved"):
@@ -218,15 +226,17 @@ def test_errors_reach_the_caller_as_they_were(tmp_path: Path) -> None:
     run(scenario())
 
 
-def test_what_a_killed_process_has_left_is_nobodys_socket(tmp_path: Path) -> None:
+def test_what_a_killed_process_has_left_is_nobodys_socket(folder: Path) -> None:
+    there = os.open(folder, os.O_PATH)
     with socket.socket(socket.AF_UNIX) as killed:
-        killed.bind(str(tmp_path / f"3{forwarding.SUFFIX}"))
+        killed.bind(f"/proc/self/fd/{there}/3{forwarding.SUFFIX}")
+    os.close(there)
 
     async def scenario() -> None:
-        async with opened(tmp_path, 2) as (one,):
+        async with opened(folder, 2) as (one,):
             await one.ask_all()
             assert one.own.asked == list(MERCHANTS)
-            async with opened(tmp_path, 3):
+            async with opened(folder, 3):
                 await until_known(one, 2, 3)
 
     run(scenario())

@@ -43,7 +43,7 @@ _OWN: Final = {
     "page_rate_limit": _W,
     "source_connections": _W,
     "trusted_proxies": _W | _K,
-    "callback_networks": _K,
+    "callback_networks": _W | _K,
     "ca_file": _K | _U,
     "proxies": _K | _U,
     "no_proxy": _K | _U,

@@ -224,7 +224,8 @@ class ForwardingBooks:
         self._forwarded = 0
         self._folder = folder
         self._seat = seat
-        self._path = folder / f"{seat}{SUFFIX}"
+        self._folder_fd = os.open(folder, os.O_PATH | os.O_DIRECTORY)
+        self._path = self._name(f"{seat}{SUFFIX}")
         self._siblings: dict[int, Sibling] = {}
         self._owners: dict[int, Books | Sibling] = {}
         self.seats = [seat]
@@ -232,6 +233,10 @@ class ForwardingBooks:
         self._server: asyncio.Server | None = None
         self._looking: asyncio.Task[None] | None = None
         self._is_leaving = False
+
+    def _name(self, socket: str) -> Path:
+        """The path of a socket. The folder's own may be longer than paths of sockets can be (unix(7))."""
+        return Path(f"/proc/self/fd/{self._folder_fd}/{socket}")
 
     async def open(self) -> None:
         """Take commands from siblings, and find them. Without a socket this process goes on by itself."""
@@ -269,6 +274,7 @@ class ForwardingBooks:
         # Whoever leaves last takes the folder along, also if the supervisor was killed.
         with suppress(OSError):
             self._folder.rmdir()
+        os.close(self._folder_fd)
 
     def submit(self, merchant_id: int, submission: Submission) -> asyncio.Future[Outcome]:
         """As `Books.submit`, here or at the sibling that has the book."""
@@ -302,7 +308,7 @@ class ForwardingBooks:
     async def _look(self) -> None:
         """Connect to siblings that have come, and let go those that have left."""
         names = [name for name in os.listdir(self._folder) if name.endswith(SUFFIX)]
-        there = {int(name.removesuffix(SUFFIX)): self._folder / name for name in names}
+        there = {int(name.removesuffix(SUFFIX)): self._name(name) for name in names}
         there.pop(self._seat, None)
         for seat, sibling in list(self._siblings.items()):
             sibling.is_leaving = seat not in there
