@@ -132,7 +132,7 @@ def test_a_real_python_is_asked_and_taken(clone: Path) -> None:
 def test_a_python_without_wheels_is_refused_by_set_up_and_by_the_package(clone: Path) -> None:
     newer = require_tool("python-3.14")
     here = install(clone.parent / "here")
-    write(here / "python3", f'exec {newer} "$@"')
+    write(here / "python3", f'exec "{newer}" "$@"')
     write(here / "dirname", 'echo "${1%/*}"')
     done = run_setup(clone, [here], "--python")
     assert (done.returncode, done.stdout) == (1, "")

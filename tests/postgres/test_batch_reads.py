@@ -78,9 +78,9 @@ class ExplainingSession:
 
     def _analyze(self, name: bytes, parameters: Sequence[bytes | None]) -> Plan:
         values = [sql.Literal(value if value is None else value.decode()) for value in parameters]
-        execution = sql.SQL("execute {} ({})").format(
-            sql.Identifier(name.decode()), sql.SQL(", ").join(values)
-        )
+        execution = sql.SQL("execute {}").format(sql.Identifier(name.decode()))
+        if values:
+            execution += sql.SQL(" ({})").format(sql.SQL(", ").join(values))
         return analyze(self._connection, execution)
 
     def take_faults(self) -> dict[str, int]:

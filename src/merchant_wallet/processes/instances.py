@@ -78,13 +78,18 @@ class Presence:
 
     async def run(self, stop: asyncio.Event) -> None:
         """Write until `stop` is set, then delete the row."""
-        await repeat("presence", self._note, stop=stop, interval_s=INTERVAL_S)
+        try:
+            await repeat("presence", self._note, stop=stop, interval_s=INTERVAL_S)
+            await self._say_goodbye()
+        finally:
+            await self._home.close()
+
+    async def _say_goodbye(self) -> None:
         try:
             async with asyncio.timeout(GOODBYE_S):
                 await (await self._home.get()).execute(QUERIES["delete"].text, self._values)
         except Exception as error:
             log_failure(log, "this instance's row was not deleted; it counts as running for a minute", error)
-        await self._home.close()
 
     async def _note(self) -> None:
         connection = await self._home.get()
