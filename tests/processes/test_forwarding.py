@@ -5,6 +5,7 @@ The processes are parts of this one, with real sockets between them. Their books
 
 import asyncio
 import os
+import shutil
 import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -238,6 +239,21 @@ def test_what_a_killed_process_has_left_is_nobodys_socket(folder: Path) -> None:
             assert one.own.asked == list(MERCHANTS)
             async with opened(folder, 3):
                 await until_known(one, 2, 3)
+
+    run(scenario())
+
+
+def test_processes_whose_folder_was_removed_go_on_by_themselves(folder: Path) -> None:
+    async def scenario() -> None:
+        async with opened(folder, 2, 3) as (one, other):
+            shutil.rmtree(folder)
+            for process in (one, other):
+                await until_known(process, process.books._seat)
+            await one.ask_all()
+            assert one.own.asked == list(MERCHANTS)
+            async with opened(folder, 4) as (late,):
+                await late.ask_all()
+                assert late.own.asked == list(MERCHANTS)
 
     run(scenario())
 

@@ -224,8 +224,7 @@ class ForwardingBooks:
         self._forwarded = 0
         self._folder = folder
         self._seat = seat
-        self._folder_fd = os.open(folder, os.O_PATH | os.O_DIRECTORY)
-        self._path = self._name(f"{seat}{SUFFIX}")
+        self._folder_fd: int | None = None
         self._siblings: dict[int, Sibling] = {}
         self._owners: dict[int, Books | Sibling] = {}
         self.seats = [seat]
@@ -234,19 +233,25 @@ class ForwardingBooks:
         self._looking: asyncio.Task[None] | None = None
         self._is_leaving = False
 
-    def _name(self, socket: str) -> Path:
+    def _name(self, seat: int) -> Path:
         """The path of a socket. The folder's own may be longer than paths of sockets can be (unix(7))."""
-        return Path(f"/proc/self/fd/{self._folder_fd}/{socket}")
+        return Path(f"/proc/self/fd/{self._folder_fd}/{seat}{SUFFIX}")
 
     async def open(self) -> None:
-        """Take commands from siblings, and find them. Without a socket this process goes on by itself."""
+        """Take commands from siblings, and find them. Without a socket this process goes on by itself.
+
+        What tidies temporary files may have removed the folder.
+        """
         loop = asyncio.get_running_loop()
         try:
+            self._folder_fd = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY)
             # The seat's former process may have been killed.
-            self._path.unlink(missing_ok=True)
-            self._server = await loop.create_unix_server(self._make_stream, str(self._path))
+            self._name(self._seat).unlink(missing_ok=True)
+            self._server = await loop.create_unix_server(self._make_stream, str(self._name(self._seat)))
         except OSError as error:
             log.warning("web processes can't forward commands to this one", reason=str(error))
+        if self._folder_fd is None:
+            return
         self._looking = loop.create_task(self._keep_looking())
 
     def count_forwarded(self) -> int:
@@ -257,7 +262,7 @@ class ForwardingBooks:
         """Let siblings have the books of this process: it ends soon."""
         self._is_leaving = True
         with suppress(OSError):
-            self._path.unlink()
+            self._name(self._seat).unlink()
         self._note_change()
 
     async def close(self) -> None:
@@ -274,7 +279,9 @@ class ForwardingBooks:
         # Whoever leaves last takes the folder along, also if the supervisor was killed.
         with suppress(OSError):
             self._folder.rmdir()
-        os.close(self._folder_fd)
+        if self._folder_fd is not None:
+            os.close(self._folder_fd)
+            self._folder_fd = None
 
     def submit(self, merchant_id: int, submission: Submission) -> asyncio.Future[Outcome]:
         """As `Books.submit`, here or at the sibling that has the book."""
@@ -307,19 +314,20 @@ class ForwardingBooks:
 
     async def _look(self) -> None:
         """Connect to siblings that have come, and let go those that have left."""
-        names = [name for name in os.listdir(self._folder) if name.endswith(SUFFIX)]
-        there = {int(name.removesuffix(SUFFIX)): self._name(name) for name in names}
-        there.pop(self._seat, None)
+        assert self._folder_fd is not None, "it is open while this runs"
+        # A folder that was removed has no names.
+        names = [name for name in os.listdir(self._folder_fd) if name.endswith(SUFFIX)]
+        there = {int(name.removesuffix(SUFFIX)) for name in names} - {self._seat}
         for seat, sibling in list(self._siblings.items()):
             sibling.is_leaving = seat not in there
             if sibling.has_ended or (sibling.is_leaving and sibling.is_idle):
                 del self._siblings[seat]
                 sibling.close()
-        for seat in there.keys() - self._siblings.keys():
+        for seat in there - self._siblings.keys():
             sibling = Sibling(seat, self.own, self._note_change)
             # A process that was killed leaves its socket's file, until its seat is taken again.
             with suppress(ConnectionRefusedError, FileNotFoundError):
-                await sibling.connect(there[seat])
+                await sibling.connect(self._name(seat))
                 self._siblings[seat] = sibling
         self._note_change()
 
