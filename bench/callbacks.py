@@ -27,11 +27,11 @@ from merchant_wallet.base import db
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.currencies import USDT
 from merchant_wallet.base.setting_types import LOOPBACK
+from merchant_wallet.base.units import DAY_MS
 from merchant_wallet.base.workers import Connect
 from merchant_wallet.book.commands import Adjust, Cancel, Command, CreateWithdrawal, Submission
 from merchant_wallet.book.nonce_partitions import ensure_nonce_partitions
 from merchant_wallet.book.outcomes import Withdrawal
-from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.book.writer import Writer
 from merchant_wallet.callbacks.client import CallbackClient
 from merchant_wallet.callbacks.sender import MAX_CONCURRENT, CallbackSender

@@ -25,6 +25,7 @@ from bench.writers import ask, open_writer
 from merchant_wallet.base import db
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.currencies import KFB
+from merchant_wallet.base.units import DAY_MS
 from merchant_wallet.book.archive.checks import check_entries
 from merchant_wallet.book.archive.closing import close_months
 from merchant_wallet.book.archive.files import ArchiveFolder
@@ -32,7 +33,6 @@ from merchant_wallet.book.archive.months import ArchivedMonth
 from merchant_wallet.book.archive.removal import remove_rows
 from merchant_wallet.book.commands import Adjust, Command, MerchantToUser, UserToMerchant
 from merchant_wallet.book.nonce_partitions import open_nonce_days
-from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.book.verification.verify import verify_book
 from merchant_wallet.merchants import store
 from merchant_wallet.reporting import rollup

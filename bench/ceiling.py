@@ -30,6 +30,7 @@ from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.config import load_settings
 from merchant_wallet.base.currencies import KFB, USDT
 from merchant_wallet.base.signing import HMAC
+from merchant_wallet.base.units import DAY_MS
 from merchant_wallet.book.chart import FIXED, MERCHANT_ID_OF
 from merchant_wallet.book.commands import Submission
 from merchant_wallet.book.journal import FIRST_HASH
@@ -54,7 +55,6 @@ from merchant_wallet.processes.web import serve_web
 
 HOST: Final = "127.0.0.1"
 VERSION: Final = 1
-DAY_MS: Final = 86_400_000
 
 
 class InMemoryMerchants:

@@ -22,6 +22,7 @@ from bench.service import CONSOLE_SCRIPT, RunningService, open_service
 from merchant_wallet.base import db
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.config import load_or_create_master_key
+from merchant_wallet.base.units import DAY_MS
 from merchant_wallet.book.archive.files import ArchiveFolder
 from merchant_wallet.merchants import store
 from merchant_wallet.merchants.cells import adding
@@ -36,7 +37,7 @@ from merchant_wallet.reporting.finance.periods import month_of, previous_month
 QUERIES: Final = db.Queries(Path(__file__).with_name("cell_pages.sql"))
 MERCHANTS: Final = 5
 """The merchants of each cell."""
-DAYS_MS: Final = 90 * 86_400_000
+DAYS_MS: Final = 90 * DAY_MS
 PAGES: Final = (
     "/console",
     "/console/state",

@@ -37,10 +37,10 @@ from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.codes import Refusal
 from merchant_wallet.base.currencies import KFB
 from merchant_wallet.base.settings import make_settings
+from merchant_wallet.base.units import DAY_MS
 from merchant_wallet.book.commands import Adjust, Register, Submission, UserToMerchant
 from merchant_wallet.book.errors import CommandFailed, Unavailable
 from merchant_wallet.book.nonce_partitions import open_nonce_days
-from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.merchants import store
 from merchant_wallet.merchants.cells import adding, carrying
 from merchant_wallet.merchants.cells.directory import Directory

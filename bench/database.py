@@ -14,11 +14,11 @@ from merchant_wallet import postgres
 from merchant_wallet.base import db
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.currencies import USDT
+from merchant_wallet.base.units import DAY_MS
 from merchant_wallet.base.workers import Connect
 from merchant_wallet.book.commands import Adjust, Command
 from merchant_wallet.book.nonce_partitions import ensure_nonce_partitions
 from merchant_wallet.book.outcomes import Outcome
-from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.book.writer import Writer
 from merchant_wallet.merchants import store
 from merchant_wallet.merchants.keys import Keyring

@@ -21,6 +21,7 @@ from merchant_wallet.base import db
 from merchant_wallet.base.addresses import to_eip55
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.currencies import KFB, USDT
+from merchant_wallet.base.units import DAY_MS
 from merchant_wallet.book.commands import Adjust, Command, CreateWithdrawal, Register
 from merchant_wallet.book.outcomes import Outcome, SubUserFound, Withdrawal
 from merchant_wallet.book.writer import Writer
@@ -46,7 +47,6 @@ PAYOUT_ADDRESS: Final = "TJRyWwFs9wTFGZg3JbrVriFbNfCug5tDeC"
 NOTIFY_URL: Final = "http://127.0.0.1:9/notify"
 ACTOR: Final = "bench"
 CREATORS: Final = 4
-DAY_MS: Final = 86_400_000
 
 Progress = Callable[[str, int, int], None]
 """Called with the present task, how much is done, and how much there is."""

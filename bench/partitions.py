@@ -17,10 +17,11 @@ import typer
 
 from bench.database import open_database
 from merchant_wallet.base.db import Queries, connect_sync
+from merchant_wallet.base.units import DAY_MS
 
 QUERIES: Final = Queries(Path(__file__).with_name("partitions.sql"))
 MONTHS: Final = 24
-MONTH_MS: Final = 30 * 86_400_000
+MONTH_MS: Final = 30 * DAY_MS
 RANGE: Final = 1 << 33
 TRANSFERS: Final = 64
 """The transfers of a group."""

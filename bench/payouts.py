@@ -29,8 +29,8 @@ from merchant_wallet.base.addresses import format_address
 from merchant_wallet.base.chains import ERC20, TRC20
 from merchant_wallet.base.config import load_settings
 from merchant_wallet.base.settings import Settings
+from merchant_wallet.base.units import DAY_MS
 from merchant_wallet.book.commands import CreateWithdrawal
-from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.chains.keys.keystore import SEED, store_key
 from merchant_wallet.processes.nodes import check_chains, open_chains
 from merchant_wallet.processes.payout_workers import NODE_CLAIM_MS

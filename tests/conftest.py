@@ -48,8 +48,8 @@ from tests.waits import TIMEOUT_S
 
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.db import HOME_SCHEMA, connect_sync, place
+from merchant_wallet.base.units import DAY_MS
 from merchant_wallet.book.nonce_partitions import DAYS_AHEAD
-from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.operators import passwords
 from merchant_wallet.postgres import WEB_ROLE, WORKER_ROLE
 from merchant_wallet.postgres.grants import Side, grant

@@ -24,9 +24,9 @@ from merchant_wallet.api.reference.operations import MERCHANT
 from merchant_wallet.base import db
 from merchant_wallet.base.settings import Settings
 from merchant_wallet.base.signing import HMAC, build_string_to_sign, sign
+from merchant_wallet.base.units import DAY_MS
 from merchant_wallet.book.commands import Adjust, Submission
 from merchant_wallet.book.nonce_partitions import ensure_nonce_partitions
-from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.callbacks.answers import Answer
 from merchant_wallet.callbacks.payloads import Payload, Value, build_payload
 from merchant_wallet.callbacks.sender import CallbackSender

@@ -15,9 +15,9 @@ from merchant_wallet.audit import records as audit
 from merchant_wallet.audit.records import Author
 from merchant_wallet.audit.verify import verify
 from merchant_wallet.base.db import connect
+from merchant_wallet.base.units import HOUR_MS
 
 ANN, BOB = Person("operator:ann", "192.0.2.1"), Person("operator:bob", "192.0.2.2")
-HOUR_MS = 3_600_000
 FORBIDDEN = "nobody"
 
 

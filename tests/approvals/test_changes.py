@@ -9,7 +9,6 @@ from tests.approvals.change_scene import (
     ANN,
     BOB,
     FORBIDDEN,
-    HOUR_MS,
     RENAME,
     ChangeScene,
     read_name,
@@ -24,6 +23,7 @@ from merchant_wallet.approvals.changes import Kind, ProposedChange
 from merchant_wallet.approvals.decisions import Person, ProposalRefusal, ProposalRefused
 from merchant_wallet.audit import records as audit
 from merchant_wallet.base.db import connect
+from merchant_wallet.base.units import HOUR_MS
 
 
 def test_what_one_proposes_another_carries_out_with_its_audit_entry(database_url: str) -> None:

@@ -16,6 +16,7 @@ from tests.book.ledger import OWN
 from merchant_wallet.base import ids
 from merchant_wallet.base.currencies import KFB, USDT
 from merchant_wallet.base.db import connect, connect_sync
+from merchant_wallet.base.units import DAY_MS
 from merchant_wallet.book import commands
 from merchant_wallet.book.chart import FIXED, MERCHANT_USDT_ID
 from merchant_wallet.book.commands import Command, CreditDeposit, DepositKey, Submission
@@ -30,7 +31,7 @@ from merchant_wallet.book.outcomes import (
     Withdrawal,
 )
 from merchant_wallet.book.rules import apply_one
-from merchant_wallet.book.state import DAY_MS, Changes, Deposit, Draft, Entry, Posting, Rate
+from merchant_wallet.book.state import Changes, Deposit, Draft, Entry, Posting, Rate
 from merchant_wallet.book.sub_user import SubUser
 
 MERCHANT_ID = 1001

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from merchant_wallet.base.currencies import KFB, USDT
 from merchant_wallet.base.money import MAX_BALANCE_UNITS
+from merchant_wallet.base.units import DAY_MS
 from merchant_wallet.book.chart import BELOW_ZERO_IDS, FIXED
 from merchant_wallet.book.commands import Command, DepositKey, Submission
 from merchant_wallet.book.journal import FIRST_HASH, compute_chain_hash, encode_canonical
@@ -20,7 +21,6 @@ from merchant_wallet.book.read_set import ReadSet, read_set_of
 from merchant_wallet.book.rules import apply_batch
 from merchant_wallet.book.rules.operators import add_earlier_adjustment, make_adjusted_outcome
 from merchant_wallet.book.state import (
-    DAY_MS,
     CallbackDue,
     Changes,
     Deposit,

@@ -5,11 +5,11 @@ from typing import Any
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.currencies import KFB
 from merchant_wallet.base.db import connect
+from merchant_wallet.base.units import DAY_MS
 from merchant_wallet.book.chart import FIXED
 from merchant_wallet.book.commands import Adjust
 from merchant_wallet.book.journal import FIRST_HASH
 from merchant_wallet.book.nonce_partitions import ensure_nonce_partitions
-from merchant_wallet.book.state import DAY_MS
 
 FIRST = 5001
 _OPEN = """

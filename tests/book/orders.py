@@ -6,6 +6,7 @@ from tests.book.accounting import WITHDRAWAL, given, order_of, units, withdraw
 from tests.book.ledger import START_MS, Ledger
 
 from merchant_wallet.base.codes import Refusal
+from merchant_wallet.base.units import DAY_MS
 from merchant_wallet.book.commands import (
     Cancel,
     Command,
@@ -26,7 +27,6 @@ from merchant_wallet.book.rules.withdrawals import (
     PROCESSING,
     REFUNDED,
 )
-from merchant_wallet.book.state import DAY_MS
 
 NEXT_MS = START_MS + DAY_MS
 """The next midnight."""

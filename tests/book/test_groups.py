@@ -16,6 +16,7 @@ from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.codes import Refusal
 from merchant_wallet.base.currencies import KFB, USDT
 from merchant_wallet.base.db import connect
+from merchant_wallet.base.units import DAY_MS
 from merchant_wallet.book import columns, store
 from merchant_wallet.book import commands as c
 from merchant_wallet.book.batch import Batch, Mode
@@ -24,7 +25,7 @@ from merchant_wallet.book.drafts import read_drafts
 from merchant_wallet.book.nonce_partitions import ensure_nonce_partitions
 from merchant_wallet.book.outcomes import Transferred, Withdrawal
 from merchant_wallet.book.rules import apply_batch
-from merchant_wallet.book.state import DAY_MS, Draft
+from merchant_wallet.book.state import Draft
 from merchant_wallet.book.writer import Writer
 
 DIVISION_BY_ZERO = "22012"

@@ -16,6 +16,7 @@ from tests.crash.shop import COIN, open_shop, run
 
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.currencies import KFB, USDT
+from merchant_wallet.base.units import DAY_MS
 from merchant_wallet.book.commands import (
     Adjust,
     ReadBalances,
@@ -27,7 +28,6 @@ from merchant_wallet.book.outcomes import (
     Transferred,
     Withdrawal,
 )
-from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.book.writer import Writer
 
 

@@ -20,6 +20,7 @@ from tests.waits import TIMEOUT_S
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.currencies import KFB
 from merchant_wallet.base.db import connect
+from merchant_wallet.base.units import DAY_MS
 from merchant_wallet.book import store
 from merchant_wallet.book.commands import Adjust, Command, ReadBalances, Register, Submission
 from merchant_wallet.book.connection import PipelineConnection
@@ -27,7 +28,6 @@ from merchant_wallet.book.errors import BookClosed, CommandFailed, Unavailable
 from merchant_wallet.book.nonce_partitions import open_nonce_days
 from merchant_wallet.book.outcomes import Adjusted, Balances, Outcome
 from merchant_wallet.book.queue import MIN_SHARE
-from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.book.writer import Writer
 
 GROUP_LIMIT = 512

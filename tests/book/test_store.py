@@ -7,12 +7,13 @@ from tests.crash.shop import ALICE, COIN, Shop, open_shop, run
 from merchant_wallet.base.codes import Refusal
 from merchant_wallet.base.currencies import KFB, USDT
 from merchant_wallet.base.db import connect
+from merchant_wallet.base.units import DAY_MS
 from merchant_wallet.book import commands as c
 from merchant_wallet.book.batch import Mode
 from merchant_wallet.book.chart import MERCHANT_ID_OF
 from merchant_wallet.book.drafts import read_drafts
 from merchant_wallet.book.outcomes import Outcome, Transferred, Withdrawal
-from merchant_wallet.book.state import DAY_MS, Draft, Rate
+from merchant_wallet.book.state import Draft, Rate
 from merchant_wallet.book.writer import Writer
 from merchant_wallet.exchange import rates
 

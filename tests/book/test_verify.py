@@ -14,10 +14,10 @@ from merchant_wallet.audit.checkpointing.signing import CheckpointSigner
 from merchant_wallet.base.codes import Refusal
 from merchant_wallet.base.currencies import CURRENCIES, KFB, USDT
 from merchant_wallet.base.db import connect
+from merchant_wallet.base.units import DAY_MS
 from merchant_wallet.book import commands
 from merchant_wallet.book.commands import Command, Submission
 from merchant_wallet.book.outcomes import Withdrawal
-from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.book.verification import pages
 from merchant_wallet.book.verification.verify import BookReport, verify_all, verify_book
 from merchant_wallet.book.writer import Writer

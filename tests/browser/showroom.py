@@ -16,6 +16,7 @@ from markupsafe import Markup
 from playwright.sync_api import Page, Route
 from tests.browser.conftest import DESKTOP, Screen, Visits
 
+from merchant_wallet.base.units import DAY_MS
 from merchant_wallet.web import static
 from merchant_wallet.web.languages import Language, translate
 from merchant_wallet.web.responses import Responses
@@ -25,7 +26,6 @@ from merchant_wallet.web.templates import Templates
 ORIGIN: Final = "http://localhost:9"
 GALLERY: Final = Path(__file__).with_name("gallery")
 WORDS: Final[Mapping[str, str]] = tomllib.loads((GALLERY / "words.toml").read_text(encoding="utf-8"))
-DAY_MS: Final = 86_400_000
 FIRST_DAY_MS: Final = 1_762_905_600_000
 PAID_UNITS: Final = (1840, 2210, 1975, 2630, 0, 3120, 2890, 3340, 2760, 4105)
 

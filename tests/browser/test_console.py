@@ -9,8 +9,9 @@ import pytest
 from playwright.sync_api import Page, expect
 from tests.browser.conftest import DESKTOP, PHONE, CheckAxe, Screen, Shot, Visits
 from tests.console.conftest import PASSWORD, ConsoleUser, People
-from tests.journeys.conftest import DAY_MS, Platform, Shop
+from tests.journeys.conftest import Platform, Shop
 
+from merchant_wallet.base.units import DAY_MS
 from merchant_wallet.console.session_cookie import COOKIE
 from merchant_wallet.operators import totp
 

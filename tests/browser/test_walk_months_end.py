@@ -12,9 +12,10 @@ from tests.browser.conftest import PHONE, Shot, Visits
 from tests.browser.test_console import open_signed_in
 from tests.browser.walks import Walk
 from tests.console.conftest import People
-from tests.journeys.conftest import DAY_MS, Clock, Platform, RunPlatform, Shop
+from tests.journeys.conftest import Clock, Platform, RunPlatform, Shop
 from tests.journeys.orders import withdrawal
 
+from merchant_wallet.base.units import DAY_MS, MINUTE_MS
 from merchant_wallet.book.nonce_partitions import ensure_nonce_partitions
 from merchant_wallet.processes import month_reports
 from merchant_wallet.reporting import rollup
@@ -26,7 +27,6 @@ from merchant_wallet.web.accounting_files import CHANGES
 NAME = "months-end"
 OCTOBER = parse_month("2026-10")
 SETTINGS = {"sandbox_two_people": True, "operator_wait_s": 0, "invoice_issuer": "Wallet Ltd"}
-MINUTE_MS = 60_000
 READY_MS = 11 * MINUTE_MS
 
 

@@ -11,13 +11,14 @@ from tests.console.conftest import ConsoleUser, People
 from tests.console.test_withdrawals import Till
 from tests.journeys.conftest import Clock, Platform
 
+from merchant_wallet.base.units import MINUTE_MS
 from merchant_wallet.console.session_cookie import COOKIE
 
 __all__ = ["people"]
 
 CLOCK_MS = 1_790_000_000_000
 QUEUE = "/console/withdrawals"
-IDLE_MS = 31 * 60_000
+IDLE_MS = 31 * MINUTE_MS
 LONG_AMOUNTS = ("99999999.99", "60.02")
 
 

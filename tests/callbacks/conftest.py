@@ -14,6 +14,7 @@ from tests.roles import as_worker
 
 from merchant_wallet.base.db import connect
 from merchant_wallet.base.setting_types import LOOPBACK
+from merchant_wallet.base.units import DAY_MS
 from merchant_wallet.book.commands import (
     Adjust,
     Approve,
@@ -28,7 +29,6 @@ from merchant_wallet.book.commands import (
 )
 from merchant_wallet.book.nonce_partitions import ensure_nonce_partitions
 from merchant_wallet.book.outcomes import Outcome, Withdrawal
-from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.book.writer import Writer
 from merchant_wallet.callbacks.client import CallbackClient
 from merchant_wallet.callbacks.sender import CallbackSender

@@ -16,9 +16,9 @@ from tests.crash.shop import Shop
 
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.db import connect_sync, place
+from merchant_wallet.base.units import DAY_MS
 from merchant_wallet.book.committer import OpenConnection
 from merchant_wallet.book.nonce_partitions import open_nonce_days
-from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.book.writer import Writer
 from merchant_wallet.merchants.cells.directory import Directory
 from merchant_wallet.merchants.cells.writers import CellWriters

@@ -18,6 +18,7 @@ from tests.crash_points import Point
 from tests.waits import TIMEOUT_S, eventually
 
 from merchant_wallet.base.db import complete_conninfo, connect, connect_sync, strip_identity
+from merchant_wallet.base.units import HOUR_MS
 from merchant_wallet.book import connection as book_connection
 from merchant_wallet.merchants.cells import fence, moves
 from merchant_wallet.merchants.cells.copies import CheckpointFolder, CopyWrong
@@ -28,7 +29,6 @@ from merchant_wallet.merchants.cells.moving import Timing, make_urls, open_mover
 from merchant_wallet.merchants.cells.takeover import MoveTakeover
 from merchant_wallet.postgres.jobs import Kind, hold, scope_of_book
 
-HOUR_MS = 3_600_000
 NOWHERE = "postgresql://nobody@127.0.0.1:1/none"
 COPIED = POINTS[-1]
 """The copy is complete, and not yet verified."""

@@ -23,9 +23,9 @@ from merchant_wallet.audit.rollback.evidence import list_evidence
 from merchant_wallet.base.cells import Apart, Databases
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.db import connect
+from merchant_wallet.base.units import DAY_MS
 from merchant_wallet.book.commands import Approve, TakeUp
 from merchant_wallet.book.early_approvals import find_early_approval
-from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.merchants import store, xpub_pool
 from merchant_wallet.merchants.cells.carrying import carry
 from merchant_wallet.merchants.cells.home_restoration import Means, restore

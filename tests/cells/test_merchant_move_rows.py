@@ -11,7 +11,7 @@ from tests.crash.shop import run
 
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.db import connect, connect_sync
-from merchant_wallet.book.state import DAY_MS
+from merchant_wallet.base.units import DAY_MS
 from merchant_wallet.merchants.cells.book_copies import BookCopy
 from merchant_wallet.merchants.cells.book_tables import BOOK, MERCHANT, OWN_COLUMNS, list_tables
 from merchant_wallet.postgres.places import CELL

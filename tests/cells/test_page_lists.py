@@ -12,8 +12,8 @@ from tests.reporting.conftest import COIN, EVM_ADDRESS, Clock, ReportingScene
 
 from merchant_wallet.base.cells import Databases
 from merchant_wallet.base.db import connect, connect_sync
+from merchant_wallet.base.units import DAY_MS
 from merchant_wallet.book.nonce_partitions import ensure_nonce_partitions
-from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.book.writer import Writer
 from merchant_wallet.custody.still_snapshots import MAX_WAITS
 from merchant_wallet.reporting import (

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from tests.rows import each_row
 
 from merchant_wallet.base.node_addresses import CallLimits
-from merchant_wallet.chains.call_budget import DAY_MS, SECOND_S, CallBudget, Charge, Purpose
+from merchant_wallet.base.units import DAY_MS
+from merchant_wallet.chains.call_budget import SECOND_S, CallBudget, Charge, Purpose
 from merchant_wallet.chains.node_rests import LONGEST_S, Rest, asks_for_rest, read_rest_s
 
 NOON_MS = DAY_MS // 2

@@ -11,9 +11,10 @@ from tests.waits import TIMEOUT_S, eventually
 
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.node_addresses import CallLimits, NodeAddress
+from merchant_wallet.base.units import DAY_MS
 from merchant_wallet.base.workers import repeat, run_workers
 from merchant_wallet.chains import call_budget, node_access, node_rests
-from merchant_wallet.chains.call_budget import DAY_MS, Purpose
+from merchant_wallet.chains.call_budget import Purpose
 from merchant_wallet.chains.jsonrpc import JsonRpc, read_quantity
 from merchant_wallet.chains.node_access import NodeAccess, access_of, end_reading, list_accesses, list_figures
 from merchant_wallet.chains.protocol import ChainAway

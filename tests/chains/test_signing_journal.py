@@ -10,7 +10,8 @@ import pytest
 from tests.chains.signing import NOW_MS, RECIPIENT, USDT
 
 from merchant_wallet.base.chains import ERC20, TRC20
-from merchant_wallet.chains.keys.signing_journal import HOUR_MS, Release, SignedPayment, SigningJournal
+from merchant_wallet.base.units import HOUR_MS
+from merchant_wallet.chains.keys.signing_journal import Release, SignedPayment, SigningJournal
 from merchant_wallet.chains.signer import SigningRefused
 
 PAYMENT_LIMIT, HOUR_LIMIT = 1_000 * USDT, 2_500 * USDT

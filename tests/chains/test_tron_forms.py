@@ -22,6 +22,7 @@ from tests.rows import each_row
 from tests.waits import TIMEOUT_S
 
 from merchant_wallet.base.addresses import to_tron
+from merchant_wallet.base.units import DAY_MS, HOUR_MS
 from merchant_wallet.chains.evm.transactions import encode_transfer_call
 from merchant_wallet.chains.tron.transactions import (
     TronTransaction,
@@ -35,8 +36,6 @@ from merchant_wallet.chains.tron.transactions import (
 
 RECORDED = tomllib.loads((Path(__file__).parent / "tron_forms.toml").read_text(encoding="utf-8"))
 PAYER, POOR, STRANGER = key_of("payer"), key_of("a poor payer"), key_of("somebody without an account")
-HOUR_MS = 3600 * 1000
-DAY_MS = 24 * HOUR_MS
 
 
 def find_differences(form: Any, answer: Any, path: str = "answer") -> list[str]:

@@ -21,6 +21,7 @@ from typer.testing import CliRunner, Result
 from merchant_wallet.base.config import load_or_create_master_key, load_settings
 from merchant_wallet.base.db import connect, connect_sync
 from merchant_wallet.base.money import parse_units
+from merchant_wallet.base.units import HOUR_MS
 from merchant_wallet.book.archive import removal, writing
 from merchant_wallet.book.commands import (
     Command,
@@ -39,7 +40,6 @@ from merchant_wallet.processes.base import make_base, make_writer
 
 COMMAND = Path(sys.executable).with_name("merchant-wallet")
 ADDRESS = "0x742d35cc6634c0532925a3b844bc454e4438f44e"
-HOUR_MS = 3_600_000
 ONE_CELL = "one"
 APART = "apart"
 

@@ -13,8 +13,8 @@ from tests.conftest import FAR, SharedPostgres
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.config import load_settings
 from merchant_wallet.base.db import connect_sync, place, strip_identity
+from merchant_wallet.base.units import DAY_MS
 from merchant_wallet.book.nonce_partitions import ensure_nonce_partitions
-from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.merchants.cells.carrying import carry_waiting
 from merchant_wallet.merchants.cells.fence import MOVED
 from merchant_wallet.merchants.cells.mirroring import mirror

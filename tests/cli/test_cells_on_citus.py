@@ -10,7 +10,7 @@ from tests.cli.conftest import Wallet
 
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.db import connect_sync
-from merchant_wallet.book.state import DAY_MS
+from merchant_wallet.base.units import DAY_MS
 
 NORTH = "north"
 """Other tests of Citus use another schema."""

@@ -10,9 +10,9 @@ from tests.sub_users.books import HERE
 from merchant_wallet.base.addresses import to_eip55, to_tron
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.db import connect
+from merchant_wallet.base.units import DAY_MS
 from merchant_wallet.book.commands import UserToMerchant
 from merchant_wallet.book.outcomes import DEBIT_LIMIT, DEBITS_PAUSED, PIN_REQUIRED, Outcome, Transferred
-from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.sub_users.controls import Connection
 from merchant_wallet.sub_users.pins import PinLocked, PinWrong, check, set_first
 

@@ -17,6 +17,7 @@ from tests.withdrawals.conftest import Clock as ShopClock
 
 from merchant_wallet.base.chains import ERC20, TRC20, is_evm
 from merchant_wallet.base.db import connect
+from merchant_wallet.base.units import HOUR_MS
 from merchant_wallet.book.commands import Adjust
 from merchant_wallet.book.writer import Writer
 from merchant_wallet.chains.evm.chain import EvmChain
@@ -107,7 +108,7 @@ async def move_cold(scene: ColdScene) -> None:
     assert (await scene.finish(worker, number)).step == "done"
     unsigned = await scene.begin(5 * USDT, TO_HOT, ELSEWHERE)
     await scene.turn(worker)
-    scene.clock.now_ms += 13 * 3_600_000
+    scene.clock.now_ms += 13 * HOUR_MS
     assert (await scene.finish(worker, unsigned)).step == "dropped"
 
 

@@ -11,8 +11,9 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.journeys.conftest import DAY_MS, Clock, Platform, clock, platform, shop
+from tests.journeys.conftest import Clock, Platform, clock, platform, shop
 
+from merchant_wallet.base.units import DAY_MS, HOUR_MS
 from merchant_wallet.book.nonce_partitions import ensure_nonce_partitions
 from merchant_wallet.console.session_cookie import COOKIE, CSRF_KEY
 from merchant_wallet.operators import records, sessions, totp
@@ -23,7 +24,6 @@ __all__ = ["clock", "platform", "shop"]
 
 PASSWORD = "seven grey herons wade"
 SIGN_IN = "/console/sign-in"
-HOUR_MS = 3_600_000
 _names = count(1)
 
 

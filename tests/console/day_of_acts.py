@@ -11,6 +11,7 @@ from tests.console.test_screening import hold
 from tests.console.test_withdrawals import Till
 
 from merchant_wallet.base.clock import now_ms
+from merchant_wallet.base.units import MINUTE_MS
 from merchant_wallet.book.commands import Approve, Fail, TakeUp
 from merchant_wallet.merchants.records import OPERATIONS
 from merchant_wallet.screening.facts import PayoutFacts
@@ -88,7 +89,7 @@ def fail_order(door: Door) -> None:
 
 
 def fail_sign_ins(door: Door) -> None:
-    minute_ms, subject = now_ms() // 60_000 * 60_000, f"operator {door.values['op']}"
+    minute_ms, subject = now_ms() // 60_000 * MINUTE_MS, f"operator {door.values['op']}"
     door.till.platform.rows(
         "insert into failed_sign_in (merchant_id, minute_ms, subject, factor, source, failures, last_ms)"
         " values (0, %s, %s, 'password', '192.0.2.1', 12, %s)",

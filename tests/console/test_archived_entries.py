@@ -7,12 +7,12 @@ from tests.archive_scene import archive_book
 from tests.console.conftest import People, read_text
 from tests.journeys.conftest import Clock, Platform, Shop
 
+from merchant_wallet.base.units import DAY_MS
 from merchant_wallet.book.nonce_partitions import open_nonce_days
-from merchant_wallet.book.state import DAY_MS
 
 CLOCK_MS = 1_763_712_000_000
 """21 November 2025."""
-MONTH_MS = 30 * 86_400_000
+MONTH_MS = 30 * DAY_MS
 PAY = "transferFromUserToMerchant"
 NOTE = "Entries up to 2025-11-21 are in the archive"
 

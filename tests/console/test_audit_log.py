@@ -14,6 +14,7 @@ from tests.waits import TIMEOUT_S
 
 from merchant_wallet.audit import verify as audit_verify
 from merchant_wallet.base import db
+from merchant_wallet.base.units import HOUR_MS
 from merchant_wallet.console import audit_log
 from merchant_wallet.console.audit_words import say_action
 from merchant_wallet.sub_users import pins
@@ -21,7 +22,6 @@ from merchant_wallet.sub_users import pins
 pytestmark = pytest.mark.usefixtures("time_passes")
 
 CLOCK_MS = 1_790_000_000_000
-HOUR_MS = 3_600_000
 
 
 @pytest.fixture

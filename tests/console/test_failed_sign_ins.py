@@ -3,14 +3,14 @@
 import pytest
 from structlog.testing import capture_logs
 from tests.console.conftest import SIGN_IN, ConsoleUser, People, read_text
-from tests.journeys.conftest import DAY_MS, Clock, Platform
+from tests.journeys.conftest import Clock, Platform
 
 from merchant_wallet.audit import failures, records
 from merchant_wallet.audit.failures import NOBODY
+from merchant_wallet.base.units import DAY_MS, HOUR_MS, MINUTE_MS
 from merchant_wallet.book.nonce_partitions import ensure_nonce_partitions
 
 CLOCK_MS = 1_790_000_000_000
-HOUR_MS = 3_600_000
 TYPED = "correct horse battery staple"
 
 
@@ -37,7 +37,7 @@ def meet(people: People, known: ConsoleUser) -> ConsoleUser:
 
 def log_of(platform: Platform, clock: Clock) -> list[tuple[str, str, str, object]]:
     """The audit log's entries about failed sign-ins, newest first, after their minute has ended."""
-    clock.advance(failures.MINUTE_MS)
+    clock.advance(MINUTE_MS)
     platform.operate(lambda conn: failures.write_failures(conn, clock()))
     found = platform.operate(lambda conn: records.list_entries(conn, action="operator.sign_in_failed"))
     return [(e.subject, e.source, (e.after or {})["factor"], (e.after or {})["failures"]) for e in found]
@@ -108,7 +108,7 @@ def test_strangers_from_many_addresses_cannot_flood_the_audit_log(
                 await failures.count_failure(conn, subject, failures.PASSWORD, source=source, at_ms=clock())
 
     platform.operate(flood)
-    minute_ms = clock() - clock() % failures.MINUTE_MS
+    minute_ms = clock() - clock() % MINUTE_MS
     rows = platform.rows("select count(*), sum(failures) from failed_sign_in where minute_ms = %s", minute_ms)
     assert rows[0][0] <= failures.MAX_ROWS_PER_MINUTE + 2
     assert rows[0][1] == 6 * failures.MAX_ROWS_PER_MINUTE, "each failure is counted"

@@ -10,7 +10,7 @@ import pytest
 from tests.console.conftest import ConsoleUser, People, read_text
 from tests.console.two_people import proposal_of
 from tests.held_builder import held_builder
-from tests.journeys.conftest import DAY_MS, Clock, Platform, Shop
+from tests.journeys.conftest import Clock, Platform, Shop
 from tests.late_modules import pypdf
 from tests.reporting.finance.conftest import ISSUER
 from tests.waits import wait_until
@@ -18,6 +18,7 @@ from tests.waits import wait_until
 from merchant_wallet.audit import records
 from merchant_wallet.audit.checkpointing.signing import CheckpointSigner
 from merchant_wallet.base.cells import Databases
+from merchant_wallet.base.units import DAY_MS
 from merchant_wallet.book.commands import MerchantToUser, UserToMerchant
 from merchant_wallet.book.nonce_partitions import ensure_nonce_partitions
 from merchant_wallet.console import audit_words

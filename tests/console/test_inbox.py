@@ -17,9 +17,10 @@ from tests.console.test_failed_sign_ins import fail
 from tests.console.test_reconciliation import COIN, keep
 from tests.console.test_withdrawals import QUEUE, Till, decide, till
 from tests.console.two_people import proposal_of, set_
-from tests.journeys.conftest import DAY_MS, Clock, Platform, Shop
+from tests.journeys.conftest import Clock, Platform, Shop
 
 from merchant_wallet.audit.records import Author
+from merchant_wallet.base.units import DAY_MS, HOUR_MS
 from merchant_wallet.book.nonce_partitions import ensure_nonce_partitions
 from merchant_wallet.console import inbox as inbox_page
 from merchant_wallet.console import inbox_cache
@@ -33,7 +34,6 @@ __all__ = ["all_goes_on", "till"]
 
 SETTINGS = {"sandbox_two_people": True}
 CLOCK_MS = 1_790_000_000_000
-HOUR_MS = 3_600_000
 Connection = AsyncConnection[Any]
 INBOX = "/console/inbox"
 SEEN = f"{INBOX}/sign-ins/seen"

@@ -5,10 +5,11 @@ from tests.console.conftest import People, read_text
 from tests.console.test_cold import COLD_PAGE, hot_wallet
 from tests.console.test_withdrawals import QUEUE, Till, till
 from tests.console.two_people import WHY, proposal_of, set_
-from tests.journeys.conftest import DAY_MS, Clock, Platform
+from tests.journeys.conftest import Clock, Platform
 
 from merchant_wallet.base.addresses import to_eip55, to_tron
 from merchant_wallet.base.lookalikes import show_ends
+from merchant_wallet.base.units import DAY_MS
 from merchant_wallet.book.nonce_partitions import ensure_nonce_partitions
 from merchant_wallet.console import inbox_cache
 

@@ -10,11 +10,11 @@ from tests.console.conftest import ConsoleUser, People, read_text
 from tests.journeys.conftest import Clock, Platform, Shop
 
 from merchant_wallet.audit import records
+from merchant_wallet.base.units import HOUR_MS
 from merchant_wallet.notifications import contacts
 from merchant_wallet.notifications.outbox import MAX_TESTS
 
 CLOCK_MS = 1_790_000_000_000
-HOUR_MS = 3_600_000
 PATH = "/console/account/notifications"
 ORDER = "/console/operators/escalation"
 FORM = {"email": "", "url": "", "zone": "Asia/Shanghai", "from": "22:00", "to": "07:00", "webhook.stop": "1"}

@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 from tests.console.conftest import ConsoleUser, People, read_text
 from tests.console.two_people import OPERATORS, WHY, accept, proposal_of, set_
-from tests.journeys.conftest import DAY_MS, Clock, Platform, Shop
+from tests.journeys.conftest import Clock, Platform, Shop
 
+from merchant_wallet.base.units import DAY_MS
 from merchant_wallet.book.nonce_partitions import ensure_nonce_partitions
 
 SETTINGS = {"sandbox_two_people": True}

@@ -5,8 +5,9 @@ from tests.console.conftest import ConsoleUser, People, read_text
 from tests.console.test_deposits import arrive
 from tests.console.test_withdrawals import Till, audit, till
 from tests.console.two_people import accept, proposal_of
-from tests.journeys.conftest import DAY_MS, Clock, Platform
+from tests.journeys.conftest import Clock, Platform
 
+from merchant_wallet.base.units import DAY_MS
 from merchant_wallet.book.nonce_partitions import ensure_nonce_partitions
 from merchant_wallet.screening import asking, store
 from merchant_wallet.screening.facts import DepositFacts, Facts, PayoutFacts

@@ -10,6 +10,7 @@ from tests.rows import each_row
 from tests.waits import BLOCKED_BY
 
 from merchant_wallet.base import db
+from merchant_wallet.base.units import HOUR_MS, MINUTE_MS
 from merchant_wallet.console.passwords import SENTENCES
 from merchant_wallet.console.return_path import HOME, read_return_path
 from merchant_wallet.console.session_cookie import COOKIE
@@ -18,8 +19,6 @@ from merchant_wallet.operators.passwords import PasswordRefused
 from merchant_wallet.web.languages import read_words
 
 CLOCK_MS = 1_790_000_000_000
-MINUTE_MS = 60_000
-HOUR_MS = 60 * MINUTE_MS
 
 
 @pytest.fixture(autouse=True)

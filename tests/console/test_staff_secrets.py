@@ -10,8 +10,9 @@ from tests.console.conftest import ConsoleUser, People, read_text
 from tests.console.test_merchant_keys import ALL, shown_client
 from tests.console.test_withdrawals import Till, till
 from tests.console.two_people import accept, proposal_of
-from tests.journeys.conftest import DAY_MS, Clock, Platform
+from tests.journeys.conftest import Clock, Platform
 
+from merchant_wallet.base.units import DAY_MS
 from merchant_wallet.book.nonce_partitions import ensure_nonce_partitions
 
 __all__ = ["till"]

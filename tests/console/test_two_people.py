@@ -7,17 +7,17 @@ from tests.console.conftest import People, read_text
 from tests.console.test_merchant_look import save
 from tests.console.test_merchants import settings_form
 from tests.console.two_people import OPERATORS, PROPOSALS, WHY, accept, last_entry, limits, proposal_of, set_
-from tests.journeys.conftest import DAY_MS, Clock, Platform, Shop
+from tests.journeys.conftest import Clock, Platform, Shop
 from tests.journeys.orders import withdrawal
 
 from merchant_wallet.approvals import changes
 from merchant_wallet.approvals.decisions import Person
+from merchant_wallet.base.units import DAY_MS, HOUR_MS
 from merchant_wallet.book.nonce_partitions import ensure_nonce_partitions
 from merchant_wallet.operators import records
 
 SETTINGS = {"sandbox_two_people": True}
 CLOCK_MS = 1_790_000_000_000
-HOUR_MS = 3_600_000
 
 
 @pytest.fixture(autouse=True)

@@ -8,8 +8,9 @@ import httpx
 import pytest
 from tests.console.conftest import ConsoleUser, People
 from tests.console.test_before_and_after import overtake
-from tests.journeys.conftest import DAY_MS, Clock, Platform
+from tests.journeys.conftest import Clock, Platform
 
+from merchant_wallet.base.units import DAY_MS
 from merchant_wallet.book.nonce_partitions import ensure_nonce_partitions
 
 SETTINGS = {"sandbox_two_people": True}

@@ -11,6 +11,7 @@ from tests.console.test_merchants import settings_form
 from tests.console.test_withdrawals import QUEUE, Till, till
 from tests.journeys.conftest import Clock, Platform, Shop
 
+from merchant_wallet.base.units import MINUTE_MS
 from merchant_wallet.console.kept_forms import NEVER_KEPT
 from merchant_wallet.operators import records
 from merchant_wallet.operators.bootstrap import FIRST_NAME
@@ -19,7 +20,7 @@ from merchant_wallet.web.templates import Templates
 __all__ = ["till"]
 
 CLOCK_MS = 1_790_000_000_000
-IDLE_MS = 31 * 60_000
+IDLE_MS = 31 * MINUTE_MS
 KEPT = "console_kept"
 
 

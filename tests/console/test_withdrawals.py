@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 import pytest
 from tests.console.conftest import ConsoleUser, People, read_text
-from tests.journeys.conftest import DAY_MS, Platform, Shop
+from tests.journeys.conftest import Platform, Shop
 from tests.journeys.orders import ADDRESSES, withdrawal
 
+from merchant_wallet.base.units import DAY_MS
 from merchant_wallet.book.commands import Approve, Fail, Settle, TakeUp
 from merchant_wallet.book.outcomes import Withdrawal
 from merchant_wallet.console.order_notes import UsualAmount

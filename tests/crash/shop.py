@@ -14,6 +14,7 @@ from psycopg import AsyncConnection
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.currencies import KFB
 from merchant_wallet.base.db import connect
+from merchant_wallet.base.units import DAY_MS
 from merchant_wallet.book.commands import (
     Adjust,
     Command,
@@ -24,7 +25,6 @@ from merchant_wallet.book.commands import (
 )
 from merchant_wallet.book.nonce_partitions import ensure_nonce_partitions
 from merchant_wallet.book.outcomes import Adjusted, Outcome, SubUserFound
-from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.book.verification.verify import BookReport, verify_book
 from merchant_wallet.book.writer import Writer
 from merchant_wallet.merchants import store

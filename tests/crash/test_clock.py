@@ -11,15 +11,14 @@ from tests.crash.shop import Shop, open_shop, run
 
 from merchant_wallet.base.codes import Refusal
 from merchant_wallet.base.db import connect
+from merchant_wallet.base.units import DAY_MS, HOUR_MS
 from merchant_wallet.book.commands import ReadBalances
 from merchant_wallet.book.errors import Unavailable
 from merchant_wallet.book.nonce_partitions import drop_old_nonces, ensure_nonce_partitions, open_nonce_days
 from merchant_wallet.book.outcomes import Balances, Transferred
-from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.book.writer import Writer
 
 MIDNIGHT_MS = 20_000 * DAY_MS
-HOUR_MS = 3_600_000
 
 
 class Clock:

@@ -15,12 +15,12 @@ from tests.roles import as_worker
 
 from merchant_wallet.base.currencies import KFB, USDT
 from merchant_wallet.base.db import connect
+from merchant_wallet.base.units import DAY_MS
 from merchant_wallet.book.chart import FIXED
 from merchant_wallet.book.commands import Register, Submission
 from merchant_wallet.book.journal import FIRST_HASH
 from merchant_wallet.book.nonce_partitions import ensure_nonce_partitions
 from merchant_wallet.book.outcomes import SubUserFound
-from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.book.verification.verify import verify_book
 from merchant_wallet.book.writer import Writer
 from merchant_wallet.chains.protocol import Block, ChainAway, TokenTransfer

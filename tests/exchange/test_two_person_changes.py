@@ -6,13 +6,14 @@ import pytest
 
 from merchant_wallet.base.db import connect
 from merchant_wallet.base.money import parse_rate
+from merchant_wallet.base.units import DAY_MS
 from merchant_wallet.exchange import rates, two_person_changes
 from merchant_wallet.exchange.rates import PLATFORM, USDT_TO_KFB, Connection
 
 pytestmark = pytest.mark.anyio
 
 SHOP = 1001
-DAY_MS = two_person_changes.DAY_MS
+
 NOW_MS = 1_763_712_000_000
 A_YEAR_AGO_MS = NOW_MS - 365 * DAY_MS
 TWO_DAYS_AGO_MS = NOW_MS - 2 * DAY_MS

@@ -28,6 +28,7 @@ from merchant_wallet.base.cells import DEFAULT_CELL_ID
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.money import parse_rate, parse_units
 from merchant_wallet.base.settings import make_settings
+from merchant_wallet.base.units import DAY_MS
 from merchant_wallet.book import rules
 from merchant_wallet.book.commands import Adjust, Command, Submission
 from merchant_wallet.book.nonce_partitions import ensure_nonce_partitions
@@ -45,7 +46,6 @@ from merchant_wallet.sub_users import controls
 from merchant_wallet.web.templates import Templates
 
 MASTER_KEY = bytes(range(32))
-DAY_MS = 86_400_000
 WAITING_BATCHES = (
     "select count(*) from pg_stat_activity where application_name = 'merchant-wallet writer'"
     " and datname = current_database() and wait_event_type = 'Lock'"

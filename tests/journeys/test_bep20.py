@@ -27,8 +27,8 @@ from merchant_wallet.base.addresses import to_eip55
 from merchant_wallet.base.chains import BEP20, CHAINS, ERC20
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.config import load_settings
+from merchant_wallet.base.units import DAY_MS
 from merchant_wallet.book.nonce_partitions import ensure_nonce_partitions
-from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.chains.evm.chain import EvmChain
 from merchant_wallet.chains.keys.keystore import SEED, store_key
 from merchant_wallet.cli.program import app

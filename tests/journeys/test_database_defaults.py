@@ -15,13 +15,13 @@ from tests.waits import wait_until
 
 from merchant_wallet.base.db import connect_sync
 from merchant_wallet.base.session_settings import SETTINGS
+from merchant_wallet.base.units import HOUR_MS
 from merchant_wallet.postgres import WEB_ROLE, WORKER_ROLE
 from merchant_wallet.postgres.grants import Side, grant
 from merchant_wallet.postgres.migrate import migrate
 
 pytestmark = pytest.mark.new_sessions
 
-HOUR_MS = 3_600_000
 TEXTS = {
     "DateStyle": "German, DMY",
     "TimeZone": "Asia/Kathmandu",

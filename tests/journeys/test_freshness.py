@@ -9,10 +9,10 @@ from tests.journeys.orders import OPERATIONS, all_fields, debit, withdrawal
 from tests.rows import each_row
 
 from merchant_wallet.base.clock import now_ms
+from merchant_wallet.base.units import DAY_MS, HOUR_MS
 
 CLOCK_MS = 1763712000250
 TOLERANCE_MS = 300_000
-HOUR_MS, DAY_MS = 3_600_000, 86_400_000
 
 
 @pytest.mark.parametrize("skew_ms", [-TOLERANCE_MS, -1, 0, 1, TOLERANCE_MS])
@@ -156,7 +156,7 @@ def test_a_nonce_stays_used_when_the_day_ends_and_the_request_comes_with_a_new_t
     platform: Platform, shop: Shop, clock: Clock
 ) -> None:
     shop.client.do("getMerchantBalance", nonceStr="mine")
-    clock.advance(23 * 3_600_000)
+    clock.advance(23 * HOUR_MS)
     shop.client.expect(40103, "getMerchantBalance", nonceStr="mine")
 
 

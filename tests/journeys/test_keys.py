@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 from tests.journeys.client import Client
-from tests.journeys.conftest import DAY_MS, Clock, Platform, Shop
+from tests.journeys.conftest import Clock, Platform, Shop
 from tests.journeys.orders import credit, withdrawal
 
 from merchant_wallet.base import db
+from merchant_wallet.base.units import DAY_MS, HOUR_MS, MINUTE_MS
 from merchant_wallet.book.nonce_partitions import ensure_nonce_partitions
 from merchant_wallet.merchants import app_keys, store
 from merchant_wallet.merchants.app_keys import AppKey, KeyRefused, NewSecret
@@ -17,7 +18,6 @@ from merchant_wallet.merchants.key_limits import KeyLimits
 
 SETTINGS = {"trusted_proxies": (ip_network("127.0.0.0/8"),)}
 CLOCK_MS = 1_790_000_000_000
-HOUR_MS = 3_600_000
 
 
 @pytest.fixture(autouse=True)
@@ -240,7 +240,7 @@ def test_the_last_use_is_noted_to_the_minute_and_only_of_signed_requests(
     recorder = platform.web.dependencies.request_recorder
     assert recorder is not None
     platform.run(recorder.flush)
-    assert [key.used_ms for key in keys_of(shop)] == [None, clock() // 60_000 * 60_000, None]
+    assert [key.used_ms for key in keys_of(shop)] == [None, clock() // 60_000 * MINUTE_MS, None]
 
 
 def test_refused_requests_of_a_further_key_are_kept_for_the_merchant(platform: Platform, shop: Shop) -> None:

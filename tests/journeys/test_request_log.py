@@ -4,13 +4,14 @@ from dataclasses import dataclass
 
 import pytest
 from tests.console.conftest import People, people, read_text
-from tests.journeys.conftest import DAY_MS, Clock, Platform, Shop
+from tests.journeys.conftest import Clock, Platform, Shop
 from tests.journeys.orders import withdrawal
 from tests.journeys.test_keys import add_key, client_of
 
 from merchant_wallet.api.request_log import listing
 from merchant_wallet.api.request_log.listing import LoggedRequest, RequestFilter, UsageRow
-from merchant_wallet.api.request_log.recorder import HOUR_MS, KEPT, KEPT_IN_ALL, KEPT_OF_EACH, RequestRecorder
+from merchant_wallet.api.request_log.recorder import KEPT, KEPT_IN_ALL, KEPT_OF_EACH, RequestRecorder
+from merchant_wallet.base.units import DAY_MS, HOUR_MS
 from merchant_wallet.book.nonce_partitions import ensure_nonce_partitions
 
 __all__ = ["people"]

@@ -1,8 +1,10 @@
 """Transfers in both directions: who pays what, and which debits a sub-user allows."""
 
 import pytest
-from tests.journeys.conftest import DAY_MS, Clock, Platform, Shop
+from tests.journeys.conftest import Clock, Platform, Shop
 from tests.journeys.orders import ERC20_ADDRESS, TRC20_ADDRESS, ZERO, credit, debit
+
+from merchant_wallet.base.units import DAY_MS
 
 CLOCK_MS = 1763712000000
 DEBIT, CREDIT = "transferFromUserToMerchant", "transferFromMerchantToUser"

@@ -2,7 +2,7 @@
 
 import pytest
 from tests.journeys.client import Number
-from tests.journeys.conftest import DAY_MS, Clock, Platform, Shop
+from tests.journeys.conftest import Clock, Platform, Shop
 from tests.journeys.orders import (
     ADDRESSES,
     ERC20_ADDRESS,
@@ -14,6 +14,8 @@ from tests.journeys.orders import (
     withdrawal,
 )
 from tests.rows import each_row
+
+from merchant_wallet.base.units import DAY_MS
 
 CLOCK_MS = 1763712000000
 CREATE = "createMerchantWithdrawOrder"

@@ -7,12 +7,13 @@ import pytest
 from merchant_wallet.approvals import changes
 from merchant_wallet.approvals.decisions import FAILED, Person
 from merchant_wallet.audit.records import Author, list_entries
+from merchant_wallet.base.units import DAY_MS
 from merchant_wallet.merchants import acts, two_person_changes
 from merchant_wallet.merchants.audit_facts import format_fact_name, list_settings_facts, read_value
 from merchant_wallet.merchants.keys import Keyring
 from merchant_wallet.merchants.settings import SETTINGS, SettingRefused
 from merchant_wallet.merchants.store import Change, Connection, NewMerchant
-from merchant_wallet.merchants.two_person_changes import DAY_MS, read_day_old_fees
+from merchant_wallet.merchants.two_person_changes import read_day_old_fees
 
 pytestmark = pytest.mark.anyio
 

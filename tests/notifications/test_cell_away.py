@@ -13,7 +13,7 @@ from tests.notifications.test_notifier import HOUR_S, MINUTE_S
 
 from merchant_wallet.base.chains import CODES
 from merchant_wallet.base.db import connect_sync
-from merchant_wallet.book.state import DAY_MS
+from merchant_wallet.base.units import DAY_MS
 from merchant_wallet.merchants.store import NewMerchant
 from merchant_wallet.notifications.contacts import WEBHOOK
 from merchant_wallet.notifications.transports import WebhookTransport

@@ -10,6 +10,7 @@ from tests.notifications.scene import SITE, NotifierScene
 
 from merchant_wallet.approvals import changes
 from merchant_wallet.approvals.decisions import Person
+from merchant_wallet.base.units import MINUTE_MS
 from merchant_wallet.notifications import contacts, outbox
 from merchant_wallet.notifications.contacts import EMAIL, WEBHOOK
 from merchant_wallet.notifications.outbox import DROPPED, FAILED, SENT, WAITING
@@ -86,7 +87,7 @@ def test_of_five_hundred_things_all_are_counted_and_the_next_person_is_told_of_a
         await rows(
             "insert into failed_sign_in (merchant_id, subject, minute_ms, factor, source, failures, last_ms)"
             " select 0, 'guess ' || n, %s, 'password', '192.0.2.1', 20, %s from generate_series(1, 500) n",
-            *[clock() // 60_000 * 60_000] * 2,
+            *[clock() // 60_000 * MINUTE_MS] * 2,
         )
         with open_server(tmp_path) as (mailbox, scene.mail):
             ann = await scene.operator("ann", "sign-in", role="owner", by=(EMAIL,))

@@ -7,8 +7,8 @@ import pytest
 from tests.observability.test_metrics import NOW_MS, Shown, show
 
 from merchant_wallet.base.db import connect_sync
+from merchant_wallet.base.units import HOUR_MS
 
-HOUR_MS = 3_600_000
 LIMITED = f"""
 insert into hot_wallet (chain, address, funds, funds_ended_payouts, checked_ms)
 values ('ERC20', repeat('h', 20)::bytea, 900000000, 0, 1), ('TRC20', repeat('h', 20)::bytea, 5000000, 0, 1);

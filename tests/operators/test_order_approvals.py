@@ -10,6 +10,7 @@ from tests.operators.sign_in_scene import GOOD, NOW_MS
 from merchant_wallet.audit.book_commands import ask_book
 from merchant_wallet.audit.records import Author
 from merchant_wallet.base.codes import Refused
+from merchant_wallet.base.units import HOUR_MS
 from merchant_wallet.book.commands import Approve, Command
 from merchant_wallet.book.errors import CommitUnknown, Unavailable
 from merchant_wallet.book.outcomes import Outcome, Withdrawal
@@ -24,7 +25,6 @@ from merchant_wallet.operators.waits import Delays
 
 pytestmark = pytest.mark.anyio
 
-HOUR_MS = 3_600_000
 DELAYS = Delays(operator_ms=0, giver_ms=HOUR_MS)
 ANN = Author("operator:Ann", "test", NOW_MS)
 ANN_FOR_BEN = ANN.with_facts({"proposedBy": "cli:ben"})

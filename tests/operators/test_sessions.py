@@ -7,6 +7,7 @@ import pytest
 from tests.waits import wait_until_blocked
 
 from merchant_wallet.base.db import connect
+from merchant_wallet.base.units import MINUTE_MS
 from merchant_wallet.operators import records
 from merchant_wallet.operators.records import Connection
 from merchant_wallet.operators.sessions import (
@@ -27,7 +28,6 @@ from merchant_wallet.operators.sessions import (
 pytestmark = pytest.mark.anyio
 
 NOW_MS = 1_763_712_000_000
-MINUTE_MS = 60_000
 GOOD = "seven otters sing"
 
 

@@ -21,6 +21,7 @@ from tests.plans import Plan, explain_prepared, list_nodes
 from merchant_wallet.base.codes import Refusal
 from merchant_wallet.base.currencies import KFB, USDT
 from merchant_wallet.base.db import connect, connect_sync
+from merchant_wallet.base.units import DAY_MS
 from merchant_wallet.book import commands as c
 from merchant_wallet.book.arrays import of_ints, of_texts
 from merchant_wallet.book.chart import FIXED
@@ -33,7 +34,6 @@ from merchant_wallet.book.connection import (
     StatementCall,
 )
 from merchant_wallet.book.outcomes import Outcome, Withdrawal
-from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.book.store import STATEMENTS
 from merchant_wallet.book.writer import Writer
 from merchant_wallet.exchange import rates

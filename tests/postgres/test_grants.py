@@ -15,7 +15,7 @@ from tests.roles import as_web, as_worker
 
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.db import connect_sync
-from merchant_wallet.book.state import DAY_MS
+from merchant_wallet.base.units import DAY_MS
 from merchant_wallet.postgres import WEB_ROLE, WORKER_ROLE
 from merchant_wallet.postgres.grants import FUNCTIONS, GRANTS, HOME_FUNCTIONS, GrantRefused, Side, grant
 from merchant_wallet.postgres.migrate import migrate

@@ -8,12 +8,12 @@ from tests.waits import eventually
 
 from merchant_wallet.base.clock import MAX_SKEW_MS, now_ms
 from merchant_wallet.base.db import connect, connect_sync
+from merchant_wallet.base.units import HOUR_MS
 from merchant_wallet.postgres.grants import Side
 from merchant_wallet.postgres.migration_files import read_migrations
 from merchant_wallet.processes.compared_clock import ComparedClock
 from merchant_wallet.processes.instances import LIVE_MS, Presence, find_contract_limit, list_live
 
-HOUR_MS = 3_600_000
 NEWEST = read_migrations()[-1].version
 
 

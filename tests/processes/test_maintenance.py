@@ -12,6 +12,7 @@ from tests.rows import each_row
 
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.db import connect
+from merchant_wallet.base.units import DAY_MS
 from merchant_wallet.book.nonce_partitions import (
     count_days_to_keep,
     drop_old_nonces,
@@ -24,7 +25,6 @@ from merchant_wallet.processes.maintenance import Maintenance, TasksFailed, make
 pytestmark = pytest.mark.new_database
 
 TODAY = 20_412
-DAY_MS = 86_400_000
 
 
 def on_database(url: str, scenario: Callable[[psycopg.AsyncConnection], Awaitable[None]]) -> None:

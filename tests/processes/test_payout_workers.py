@@ -16,9 +16,9 @@ from tests.withdrawals.conftest import in_shop as in_shop
 from merchant_wallet.base import db
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.config import ConfigError, load_settings
+from merchant_wallet.base.units import DAY_MS
 from merchant_wallet.base.workers import WorkerConnection, run_workers
 from merchant_wallet.book.nonce_partitions import ensure_nonce_partitions
-from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.chains.keys.keystore import SEED, store_key
 from merchant_wallet.chains.transport import Admission
 from merchant_wallet.processes.base import make_base, make_writer

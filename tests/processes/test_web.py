@@ -20,9 +20,9 @@ from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.config import load_settings
 from merchant_wallet.base.currencies import KFB
 from merchant_wallet.base.db import connect
+from merchant_wallet.base.units import DAY_MS
 from merchant_wallet.book.commands import Adjust, Submission
 from merchant_wallet.book.nonce_partitions import list_nonce_days
-from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.book.writer import Writer
 from merchant_wallet.processes import listening_socket, stop_signals
 from merchant_wallet.processes import web as server

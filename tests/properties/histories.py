@@ -14,9 +14,10 @@ from tests.book.ledger import OWN, RANGE_NO, START_MS, Ledger
 from merchant_wallet.base import ids
 from merchant_wallet.base.currencies import KFB, USDT
 from merchant_wallet.base.money import MAX_BALANCE_UNITS
+from merchant_wallet.base.units import DAY_MS
 from merchant_wallet.book import commands as c
 from merchant_wallet.book.commands import Command, Submission
-from merchant_wallet.book.state import DAY_MS, Deposit
+from merchant_wallet.book.state import Deposit
 
 History = list[tuple[int, list[Submission]]]
 Batches = list[tuple[int, list[Submission]]]

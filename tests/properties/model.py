@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from decimal import ROUND_DOWN, ROUND_HALF_UP, Decimal
 from typing import Any
 
-DAY_MS = 86_400_000
+from merchant_wallet.base.units import DAY_MS
+
 DEADLINE_MS = DAY_MS
 UNIT = Decimal("0.000001")
 MAX_AMOUNT = Decimal(100_000_000)

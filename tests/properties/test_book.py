@@ -30,6 +30,7 @@ from tests.properties.histories import (
 from merchant_wallet.base import ids
 from merchant_wallet.base.codes import Refusal
 from merchant_wallet.base.money import MAX_BALANCE_UNITS
+from merchant_wallet.base.units import DAY_MS
 from merchant_wallet.book.chart import BELOW_ZERO_IDS, CHAIN_ID_OF, HOLD_ID
 from merchant_wallet.book.commands import (
     Command,
@@ -42,7 +43,6 @@ from merchant_wallet.book.commands import (
 from merchant_wallet.book.outcomes import ORDER_ID_TAKEN, Exchanged, Outcome, Stale, Transferred, Withdrawal
 from merchant_wallet.book.read_set import read_set_of
 from merchant_wallet.book.rules.withdrawals import FAILED, PAID, PENDING, PROCESSING
-from merchant_wallet.book.state import DAY_MS
 
 Check = Callable[[History, Random], None]
 PROPERTIES: Final[list[Check]] = []

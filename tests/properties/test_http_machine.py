@@ -14,8 +14,9 @@ from tests.journeys.client import Answer
 from tests.journeys.conftest import Clock, Platform
 from tests.journeys.orders import ADDRESSES, NOTIFY_URL, OPERATIONS
 from tests.properties.calls import CALLS, CHANGES, DISTURBANCES, LIVES, MISTAKES, WITH_ORDER, Call
-from tests.properties.model import DAY_MS, Model, Order, plain
+from tests.properties.model import Model, Order, plain
 
+from merchant_wallet.base.units import DAY_MS
 from merchant_wallet.book.commands import Approve, Cancel, Command, Expire, Fail, Refund, Settle, TakeUp
 from merchant_wallet.book.nonce_partitions import ensure_nonce_partitions
 from merchant_wallet.book.outcomes import Withdrawal

@@ -15,11 +15,11 @@ from tests.book.ledger import KFB_RATE, OWN, START_MS, USDT_RATE
 from tests.properties.histories import ARRIVED, NAMES, Batches, History, cut, histories, open_ledger
 
 from merchant_wallet.base.db import connect, connect_sync
+from merchant_wallet.base.units import DAY_MS
 from merchant_wallet.book.batch import Mode
 from merchant_wallet.book.connection import ROLLBACK
 from merchant_wallet.book.nonce_partitions import ensure_nonce_partitions
 from merchant_wallet.book.outcomes import Outcome, Stale
-from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.book.verification.verify import verify_book
 
 DAYS = 8

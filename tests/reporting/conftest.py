@@ -9,6 +9,7 @@ from tests.book.conftest import named as named
 
 from merchant_wallet.base.codes import Refusal
 from merchant_wallet.base.db import connect
+from merchant_wallet.base.units import DAY_MS
 from merchant_wallet.book.commands import (
     Adjust,
     Approve,
@@ -26,7 +27,6 @@ from merchant_wallet.book.commands import (
 )
 from merchant_wallet.book.nonce_partitions import ensure_nonce_partitions
 from merchant_wallet.book.outcomes import Outcome, SubUserFound, Withdrawal
-from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.book.writer import Writer
 from merchant_wallet.merchants import store
 from merchant_wallet.merchants.addresses import write_issued

@@ -12,8 +12,8 @@ from tests.plans import Plan, list_nodes
 from tests.reporting.conftest import COIN, ReportingScene
 
 from merchant_wallet.base.db import connect
+from merchant_wallet.base.units import DAY_MS
 from merchant_wallet.book.commands import Adjust, Exchange, WithdrawFees
-from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.exchange.rates import USDT_TO_KFB, set_rate
 from merchant_wallet.reporting import figures, rollup, statements
 from merchant_wallet.reporting.paging import Connection, fetch

@@ -14,8 +14,9 @@ from tests.screening.test_screened_orders import PAID, PROCESSING, rest
 from tests.withdrawals.conftest import COIN, ERC20_ADDRESS, MERCHANT_ID, START_MS, TRC20_ADDRESS
 
 from merchant_wallet.base.opening_hours import DAYS, canonicalize_hours, parse_hours
+from merchant_wallet.base.units import HOUR_MS
 from merchant_wallet.screening import decisions
-from merchant_wallet.screening.payout_rules import HOUR_MS, Cleared, PayoutRules, judge
+from merchant_wallet.screening.payout_rules import Cleared, PayoutRules, judge
 from merchant_wallet.screening.screening_states import State
 from merchant_wallet.screening.verdicts import Source, Verdict
 

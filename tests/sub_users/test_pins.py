@@ -15,6 +15,7 @@ from tests.waits import eventually, wait_until_blocked
 from merchant_wallet.audit.failures import write_failures
 from merchant_wallet.audit.records import Author, list_entries
 from merchant_wallet.base.db import connect
+from merchant_wallet.base.units import MINUTE_MS
 from merchant_wallet.sub_users import pins
 from merchant_wallet.sub_users.acts import reset_pin
 from merchant_wallet.sub_users.controls import (
@@ -30,8 +31,6 @@ from merchant_wallet.sub_users.sessions import LinkRevoked, open_session, read_s
 
 pytestmark = pytest.mark.anyio
 
-MINUTE_MS = 60_000
-HOUR_MS = 60 * MINUTE_MS
 ALICE = 101
 PIN, OTHER_PIN, WRONG = "194728", "550271", "830164"
 

@@ -6,6 +6,7 @@ import pytest
 from tests.sub_users.books import NOW_MS, OTHER, SHOP, add_sub_user
 
 from merchant_wallet.base.db import connect
+from merchant_wallet.base.units import HOUR_MS, MINUTE_MS
 from merchant_wallet.sub_users.controls import Connection, SubUserUnknown
 from merchant_wallet.sub_users.profile import set_language
 from merchant_wallet.sub_users.sessions import (
@@ -20,8 +21,6 @@ from merchant_wallet.sub_users.sessions import (
 
 pytestmark = pytest.mark.anyio
 
-MINUTE_MS = 60_000
-HOUR_MS = 60 * MINUTE_MS
 ALICE, BOB = 101, 102
 
 

@@ -15,8 +15,6 @@ from merchant_wallet.base.addresses import parse_wallet_address
 
 __all__ = ["clock", "own_platform", "platform", "shop"]
 
-DAY_MS = 86_400_000
-
 
 @dataclass
 class Browser:

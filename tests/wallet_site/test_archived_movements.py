@@ -6,11 +6,11 @@ from tests.archive_scene import archive_book
 from tests.journeys.conftest import Clock, Platform
 from tests.wallet_site.conftest import Browser, texts
 
+from merchant_wallet.base.units import DAY_MS
 from merchant_wallet.book.nonce_partitions import open_nonce_days
-from merchant_wallet.book.state import DAY_MS
 
 CLOCK_MS = 1_763_712_000_000
-MONTH_MS = 30 * 86_400_000
+MONTH_MS = 30 * DAY_MS
 PAY = "transferFromUserToMerchant"
 
 

@@ -4,12 +4,12 @@ import pytest
 from tests.journeys.conftest import Clock, Platform, Shop
 from tests.wallet_site.conftest import Browser, texts
 
+from merchant_wallet.base.units import MINUTE_MS
 from merchant_wallet.sub_users import pins
 
 CLOCK_MS = 1_763_712_000_000
 PAGE = "/wallet/security"
 PIN, OTHER_PIN = "482913", "750264"
-MINUTE_MS = 60_000
 DEBITS, LIMITS, SET_PIN = f"{PAGE}/debits", f"{PAGE}/limits", f"{PAGE}/pin"
 
 

@@ -13,13 +13,13 @@ from tests.wallet_site.conftest import Browser, NewBrowser, texts
 from tests.wallet_site.test_home import entries
 from tests.wallet_site.test_receipts import share
 
+from merchant_wallet.base.units import DAY_MS
 from merchant_wallet.book.nonce_partitions import ensure_nonce_partitions
 from merchant_wallet.wallet_site.statements import list_months
 from merchant_wallet.web.pdf.download import MAX_OF_ONE
 
 PAY, TOP_UP = "transferFromUserToMerchant", "transferFromMerchantToUser"
 CLOCK_MS = 1_763_712_000_000
-DAY_MS = 86_400_000
 
 
 def read(browser: Browser, path: str) -> str:

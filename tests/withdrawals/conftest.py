@@ -16,6 +16,7 @@ from tests.withdrawals.fake_chains import FakeChain, open_fake
 
 from merchant_wallet.base.cells import DEFAULT_CELL_ID
 from merchant_wallet.base.db import connect
+from merchant_wallet.base.units import DAY_MS
 from merchant_wallet.base.workers import WorkerConnection
 from merchant_wallet.book import frozen_orders
 from merchant_wallet.book.chart import FIXED
@@ -49,7 +50,6 @@ from merchant_wallet.withdrawals.payer import Payer
 from merchant_wallet.withdrawals.sandbox_ledger import SandboxLedger
 
 START_MS = 1_763_712_000_000
-DAY_MS = 86_400_000
 COIN = 1_000_000
 CONFIRM_MS = 1_500
 SEED = bytes(range(64))

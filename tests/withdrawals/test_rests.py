@@ -6,12 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.rows import each_row
 
+from merchant_wallet.base.units import DAY_MS, HOUR_MS, MINUTE_MS
 from merchant_wallet.withdrawals.rests import LONGEST_MS, rest_failed, rest_pending, rest_waiting
 
-MIDNIGHT_MS = 20_000 * 86_400_000
+MIDNIGHT_MS = 20_000 * DAY_MS
 NOW_MS = MIDNIGHT_MS + 12_345
-MINUTE_MS = 60_000
-HOUR_MS = 60 * MINUTE_MS
 ORDERS = 20
 SHARED_CALLS = 8
 OWN_CALLS = 2

@@ -8,12 +8,12 @@ from merchant_wallet.approvals import changes
 from merchant_wallet.approvals.changes import STALE, Connection, Decided, ProposedChange
 from merchant_wallet.approvals.decisions import Person
 from merchant_wallet.base import db
+from merchant_wallet.base.units import DAY_MS
 from merchant_wallet.withdrawals import acts, hot_wallet_store, stops, two_person_changes
 from merchant_wallet.withdrawals.stops import list_stops, stop_payouts
 
 ANN, BEN = Person("operator:ann", "192.0.2.1"), Person("operator:ben", "192.0.2.2")
 WALLET = bytes(range(20))
-DAY_MS = 86_400_000
 
 
 async def propose(conn: Connection, at_ms: int = 10) -> ProposedChange:

@@ -19,6 +19,7 @@ import structlog
 
 from merchant_wallet.audit.records import MAX_SOURCE, UNKNOWN, Author, Connection, append
 from merchant_wallet.base.db import Queries
+from merchant_wallet.base.units import DAY_MS, MINUTE_MS
 
 QUERIES: Final = Queries(Path(__file__).with_name("failures.sql"))
 PASSWORD: Final = "password"
@@ -27,8 +28,6 @@ RECOVERY_CODE: Final = "recovery code"
 PIN: Final = "pin"
 FACTORS: Final = (PASSWORD, CODE, RECOVERY_CODE, PIN)
 NOBODY: Final = "a name that nobody has"
-MINUTE_MS: Final = 60_000
-DAY_MS: Final = 86_400_000
 KEPT_MS: Final = 90 * DAY_MS
 MAX_DAY: Final = 1_000_000
 """Far beyond any clock."""

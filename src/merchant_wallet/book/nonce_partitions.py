@@ -15,7 +15,7 @@ from psycopg import AsyncConnection, errors, sql
 
 from merchant_wallet.base import db
 from merchant_wallet.base.db import Queries
-from merchant_wallet.book.state import DAY_MS
+from merchant_wallet.base.units import DAY_MS
 
 DAYS_AHEAD: Final = 1
 DAY_S: Final = DAY_MS // 1000

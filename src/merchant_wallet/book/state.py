@@ -8,11 +8,11 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from merchant_wallet.base.units import DAY_MS
 from merchant_wallet.book.commands import DepositKey
 from merchant_wallet.book.outcomes import Adjusted, Credited, Exchanged, Transferred, Withdrawal
 from merchant_wallet.book.sub_user import SubUser
 
-DAY_MS = 86_400_000
 NAMED_KINDS: Final = frozenset({"adjust", "fee_withdraw"})
 """Kinds of operators' entries whose order id is a reference. A reference is unique over both kinds."""
 

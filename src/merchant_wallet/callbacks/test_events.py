@@ -20,6 +20,7 @@ from psycopg.rows import class_row
 from merchant_wallet.base.bell import LONG_REST_S, ring
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.db import Queries
+from merchant_wallet.base.units import HOUR_MS
 from merchant_wallet.base.workers import Connect, WorkerConnection, log_failure, repeat
 from merchant_wallet.callbacks.answers import Answer, Kept, explain_failure, find_remark
 from merchant_wallet.callbacks.payloads import Value, build_payload
@@ -31,7 +32,6 @@ QUERIES: Final = Queries(Path(__file__).with_name("test_events.sql"))
 EVENT_TYPE: Final = "test"
 MAX_HOURLY: Final = 30
 KEPT: Final = 50
-HOUR_MS: Final = 3_600_000
 POLL_INTERVAL_S: Final = 0.5
 MAX_CONCURRENT: Final = 8
 _MAX_KEPT_BYTES: Final = 512

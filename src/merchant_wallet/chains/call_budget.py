@@ -15,8 +15,8 @@ from enum import StrEnum
 from typing import Final
 
 from merchant_wallet.base.node_addresses import CallLimits
+from merchant_wallet.base.units import DAY_MS
 
-DAY_MS: Final = 86_400_000
 SECOND_S: Final = 1.0
 RESERVED_PART: Final = 20
 """The last of so many parts of a day's calls is for what is signed."""

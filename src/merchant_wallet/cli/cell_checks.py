@@ -10,6 +10,7 @@ from merchant_wallet.base.cells import Cell
 from merchant_wallet.base.clock import MAX_SKEW_MS, find_skew_ms
 from merchant_wallet.base.counted import count_of
 from merchant_wallet.base.settings import Settings
+from merchant_wallet.base.units import DAY_MS
 from merchant_wallet.cli.failures import describe_database_error
 from merchant_wallet.cli.findings import Finding, fetch
 from merchant_wallet.cli.server_checks import Standby, count_hosts, judge_roles, judge_standbys
@@ -138,7 +139,6 @@ def _judge_moved(cell: Cell, version: int, address: str | None) -> CellWrong:
 
 async def _check_state(home: Any, conn: Any, cell: Cell) -> str:
     from merchant_wallet.book.nonce_partitions import list_nonce_days
-    from merchant_wallet.book.state import DAY_MS
     from merchant_wallet.merchants.cells import inspection
     from merchant_wallet.merchants.cells.fence import read_moved_to
 

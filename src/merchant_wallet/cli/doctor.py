@@ -23,6 +23,7 @@ from merchant_wallet.base.config import NODE_SETTINGS, has_master_key
 from merchant_wallet.base.outbound import Destination, Untrusting
 from merchant_wallet.base.setting_sources import LINKS_ADVICE, list_service_links
 from merchant_wallet.base.settings import Settings
+from merchant_wallet.base.units import DAY_MS
 from merchant_wallet.cli.failures import REFUSED, Failure, explain
 from merchant_wallet.cli.findings import Finding, fetch
 from merchant_wallet.cli.options import DataOption, JsonOption
@@ -375,7 +376,6 @@ async def _list_node_faults(chain: str, reader: Any) -> list[str]:
 async def _check_nonces(conn: Any) -> Finding:
     from merchant_wallet.base.clock import now_ms
     from merchant_wallet.book.nonce_partitions import list_nonce_days
-    from merchant_wallet.book.state import DAY_MS
 
     today = now_ms() // DAY_MS
     missing = {today, today + 1} - set(await list_nonce_days(conn))

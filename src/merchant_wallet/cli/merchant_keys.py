@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from merchant_wallet.base.units import DAY_MS, HOUR_MS, MINUTE_MS
 from merchant_wallet.cli import terminal
 from merchant_wallet.cli.failures import CANNOT_RUN, REFUSED, Failure
 from merchant_wallet.cli.merchant_access import KEPT_ONCE, open_keyring, propose_secret
@@ -41,7 +42,7 @@ LIST_COLUMNS: Final = terminal.Table(
     "revokedMs",
     spare=("networks", "operations"),
 )
-_UNITS_MS: Final = {"m": 60_000, "h": 3_600_000, "d": 86_400_000}
+_UNITS_MS: Final = {"m": MINUTE_MS, "h": HOUR_MS, "d": DAY_MS}
 KeyArgument = Annotated[int, typer.Argument(metavar="KEY", min=1, help="Number of the key, as in `keys`.")]
 NameOption = Annotated[
     str | None, typer.Option("--name", metavar="NAME", help="Where it is used.", show_default=False)

@@ -3,10 +3,10 @@
 from typing import Any, Final, NamedTuple
 
 from merchant_wallet.base.settings import Settings
+from merchant_wallet.base.units import DAY_MS
 from merchant_wallet.cli.findings import Finding
 
 NAME: Final = "notifications"
-DAY_MS: Final = 86_400_000
 LATE_MS: Final = 600_000
 """Messages that have waited for so long are not being sent."""
 

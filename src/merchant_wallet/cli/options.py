@@ -11,6 +11,7 @@ from merchant_wallet.base.chains import CODES, KEY_NAMES
 from merchant_wallet.base.currencies import CURRENCIES
 from merchant_wallet.base.ids import MAX_ID
 from merchant_wallet.base.money import parse_units
+from merchant_wallet.base.units import DAY_MS
 from merchant_wallet.cli.failures import CANNOT_RUN, STATUS_WORDS, Failure
 from merchant_wallet.cli.terminal import note
 
@@ -161,7 +162,6 @@ def read_amount(text: str, name: str = "AMOUNT") -> int:
 def read_days(since: str | None, until: str | None) -> tuple[int | None, int | None]:
     """The first moment of a day, and the first one after another, in UTC. Raises Failure."""
     from merchant_wallet.base.user_input import EPOCH, parse_day
-    from merchant_wallet.book.state import DAY_MS
 
     try:
         first, last = (None if text is None else (parse_day(text) - EPOCH).days for text in (since, until))

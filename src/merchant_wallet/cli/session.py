@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 from merchant_wallet.base.config import has_master_key, load_settings
 from merchant_wallet.base.settings import Settings
+from merchant_wallet.base.units import DAY_MS
 from merchant_wallet.cli.failures import CANNOT_RUN, Failure, describe_database_error
 
 if TYPE_CHECKING:
@@ -336,7 +337,6 @@ class Session:
     async def _open_nonce_days(self, merchant_id: int, now_ms: int) -> None:
         # Each batch writes its id there. If no service runs on the database, today's may not exist.
         from merchant_wallet.book.nonce_partitions import ensure_nonce_partitions, open_nonce_days
-        from merchant_wallet.book.state import DAY_MS
 
         async with self.cell(merchant_id) as cell:
             if cell is self.conn:

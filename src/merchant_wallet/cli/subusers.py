@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from merchant_wallet.base.units import DAY_MS
 from merchant_wallet.cli import terminal
 from merchant_wallet.cli.failures import CANNOT_RUN, Failure
 from merchant_wallet.cli.options import (
@@ -192,7 +193,6 @@ def describe(line: "SubUserLine") -> dict[str, Any]:
     from merchant_wallet.base.addresses import to_eip55, to_tron
     from merchant_wallet.base.clock import now_ms
     from merchant_wallet.base.money import format_units
-    from merchant_wallet.book.state import DAY_MS
     from merchant_wallet.sub_users.controls import describe_controls
 
     at_ms = now_ms()

@@ -256,7 +256,6 @@ _VALUES: Final[Mapping[str, Mapping[str, str]]] = {
     },
 }
 """Values that are words of the program."""
-_DAY_MS: Final = 86_400_000
 _is_decimal = re.compile(r"-?[0-9]+(\.[0-9]+)?").fullmatch
 _is_word = re.compile(r"[a-z]+(_[a-z]+)+").fullmatch
 _list_parts = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+").findall

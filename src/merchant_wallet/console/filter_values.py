@@ -8,8 +8,8 @@ from typing import Final, TypeVar
 
 from starlette.exceptions import HTTPException
 
+from merchant_wallet.base.units import DAY_MS
 from merchant_wallet.base.user_input import EPOCH, parse_day
-from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.console.request import Connection, ConsoleRequest
 from merchant_wallet.merchants import store
 from merchant_wallet.merchants.store import MerchantUnknown

@@ -19,6 +19,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from merchant_wallet.audit.failures import MAX_DAY, SeenDay, note_seen
+from merchant_wallet.base.units import DAY_MS, HOUR_MS, MINUTE_MS
 from merchant_wallet.base.user_input import parse_digits
 from merchant_wallet.console import flash
 from merchant_wallet.console.inbox_cache import cache_of
@@ -47,10 +48,7 @@ ALL: Final = "all"
 MAX_NAMES: Final = 4
 MAX_SHOWN: Final = 100
 """The most items of a kind on the page."""
-MINUTE_MS: Final = 60_000
 MAX_DIGITS: Final = 18
-HOUR_MS: Final = 60 * MINUTE_MS
-DAY_MS: Final = 24 * HOUR_MS
 NOTED: Final = N_("Noted as seen. If more fail, they are shown again.")
 NOTHING_NEW: Final = N_("Somebody has seen these already. Nothing was changed.")
 ENDS_ALONE: Final = N_("Nobody has to act: more deposits end it.")

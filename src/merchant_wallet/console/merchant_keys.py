@@ -14,6 +14,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from merchant_wallet.approvals.changes import ProposedChange
+from merchant_wallet.base.units import HOUR_MS
 from merchant_wallet.console import flash, proposal_forms
 from merchant_wallet.console.form_state import EMPTY_FORM, FormState
 from merchant_wallet.console.merchants import (
@@ -42,7 +43,6 @@ from merchant_wallet.merchants.settings import SettingRefused
 from merchant_wallet.operators.roles import Right
 from merchant_wallet.web.languages import N_
 
-HOUR_MS: Final = 3_600_000
 OVERLAPS: Final = (
     (HOUR_MS, N_("1 hour")),
     (24 * HOUR_MS, N_("24 hours")),

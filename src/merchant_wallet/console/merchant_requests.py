@@ -12,9 +12,10 @@ import msgspec
 from starlette.responses import Response
 
 from merchant_wallet.api.request_log import listing
-from merchant_wallet.api.request_log.listing import DAY_MS, KeyUsage, LoggedRequest, RequestFilter, UsageRow
-from merchant_wallet.api.request_log.recorder import HOUR_MS, KEPT, KEPT_IN_ALL, KEPT_OF_EACH
+from merchant_wallet.api.request_log.listing import KeyUsage, LoggedRequest, RequestFilter, UsageRow
+from merchant_wallet.api.request_log.recorder import KEPT, KEPT_IN_ALL, KEPT_OF_EACH
 from merchant_wallet.base.codes import CODES, SUCCESS, TOO_MANY_REQUESTS
+from merchant_wallet.base.units import DAY_MS, HOUR_MS
 from merchant_wallet.console.merchants import ONE, load, url_of
 from merchant_wallet.console.request import Connection, ConsoleRequest, Page
 from merchant_wallet.console.tables import TableState, read_state

@@ -12,8 +12,8 @@ from typing import Final, NamedTuple
 import msgspec
 
 from merchant_wallet.base.addresses import parse_wallet_address
+from merchant_wallet.base.units import DAY_MS
 from merchant_wallet.book.rules.withdrawals import CANCELLED, EXPIRED, FAILED, PAID, REFUNDED
-from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.console.request import Connection, ConsoleRequest
 from merchant_wallet.merchants.own_addresses import list_wallets
 from merchant_wallet.reporting import deposits, figures, orders, sub_users

@@ -16,7 +16,7 @@ from starlette.responses import Response
 
 from merchant_wallet.base.addresses import format_address
 from merchant_wallet.base.currencies import CURRENCIES, KFB, USDT
-from merchant_wallet.book.state import DAY_MS
+from merchant_wallet.base.units import DAY_MS
 from merchant_wallet.console.holdings import Holding, read_holdings
 from merchant_wallet.console.request import Connection, ConsoleRequest, Page
 from merchant_wallet.custody import records as custody

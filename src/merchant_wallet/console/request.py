@@ -25,6 +25,7 @@ from merchant_wallet.approvals.decisions import Person
 from merchant_wallet.approvals.standing import hold_of
 from merchant_wallet.audit.records import Author
 from merchant_wallet.base.fair_queue import Owner
+from merchant_wallet.base.units import MAX_BIGINT
 from merchant_wallet.book.archive.files import ArchiveFolder
 from merchant_wallet.console import flash, kept_forms
 from merchant_wallet.console.fact_words import say_fact, say_fact_name
@@ -50,7 +51,6 @@ MENU: Final = "menu"
 """Among its values every whole page has a menu, and no part of a page."""
 GET: Final = "GET"
 POST: Final = "POST"
-_MAX_ID: Final = 2**63 - 1
 _MAX_SOURCE: Final = 64
 
 
@@ -279,7 +279,7 @@ class PublicPage:
 def read_id(request: ConsoleRequest, name: str) -> int:
     """A number in the path. Raises HTTPException 404 if no id can have this value."""
     number = int(request.http.path_params[name])
-    if number > _MAX_ID:
+    if number > MAX_BIGINT:
         raise HTTPException(404)
     return number
 

@@ -17,7 +17,7 @@ from starlette.responses import Response
 from merchant_wallet.base.addresses import format_address
 from merchant_wallet.base.chains import CHAINS, EVM, TRON
 from merchant_wallet.base.money import format_units
-from merchant_wallet.book.state import DAY_MS
+from merchant_wallet.base.units import DAY_MS
 from merchant_wallet.book.sub_user import LIMITS
 from merchant_wallet.console import merchants, proposal_forms
 from merchant_wallet.console.filter_values import find_scope, open_page

@@ -22,6 +22,7 @@ from merchant_wallet.base.cells import Databases
 from merchant_wallet.base.chains import CHAINS
 from merchant_wallet.base.currencies import USDT
 from merchant_wallet.base.db import Queries
+from merchant_wallet.base.units import HOUR_MS
 from merchant_wallet.chains.protocol import TokenTransfer
 from merchant_wallet.custody import comparison
 from merchant_wallet.custody.comparison import Books, JudgedMovement, Movement, Remainder, Waiting
@@ -36,7 +37,7 @@ BOOKED: Final = frozenset({"pending", "dust", "dropped", "credited"})
 """The states of a final deposit that the books know. A held one waits for a person."""
 HELD: Final = "held"
 MAX_RESULT_NO: Final = 2**63 - 1
-MARGIN_MS: Final = 3_600_000
+MARGIN_MS: Final = HOUR_MS
 """Deposits are searched from this long before the last search: clocks differ, and commits are late."""
 
 Balances = Mapping[tuple[str, str], int]

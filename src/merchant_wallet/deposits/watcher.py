@@ -24,6 +24,7 @@ from merchant_wallet.base.bell import LONG_REST_S
 from merchant_wallet.base.cells import DEFAULT_CELL_ID, ReachApart, reach_none
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.errors import TransientError
+from merchant_wallet.base.units import HOUR_MS
 from merchant_wallet.base.workers import Connect, WorkerConnection, describe_error, repeat
 from merchant_wallet.chains.protocol import Block, ChainAway, ChainDisagrees
 from merchant_wallet.chains.transport import NodeRefused
@@ -44,7 +45,7 @@ ALERT_AFTER: Final = 8
 """After this many failed turns in a row, about a minute, operators are alerted."""
 TELL_S: Final = 5.0
 """How long an apart cell may take to note unconfirmed deposits."""
-MARGIN_MS: Final = 3_600_000
+MARGIN_MS: Final = HOUR_MS
 """How far a chain's clock may be behind ours when the first block is searched."""
 
 Check = Callable[[], Awaitable[list[str]]]

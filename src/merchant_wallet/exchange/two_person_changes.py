@@ -14,16 +14,14 @@ Rules:
 """
 
 from collections.abc import Mapping
-from typing import Final
 
 from merchant_wallet.approvals.changes import Applied, ChangeRefused, Facts, Kind, ProposedChange
 from merchant_wallet.audit.records import Author
 from merchant_wallet.base.money import RATE_SCALE, format_rate, parse_rate
+from merchant_wallet.base.units import DAY_MS
 from merchant_wallet.exchange import acts, rates
 from merchant_wallet.exchange.acts import SET, describe, read_direction
 from merchant_wallet.exchange.rates import PLATFORM, QUERIES, Connection, RateLine, RateRefused
-
-DAY_MS: Final = 86_400_000
 
 
 def is_beyond(rate_e8: int, anchor_e8: int | None, band_e8: int) -> bool:

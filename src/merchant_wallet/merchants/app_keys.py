@@ -19,6 +19,7 @@ import msgspec
 from psycopg.rows import class_row
 
 from merchant_wallet.base.db import Queries
+from merchant_wallet.base.units import DAY_MS
 from merchant_wallet.merchants import store
 from merchant_wallet.merchants.key_limits import KeyLimits
 from merchant_wallet.merchants.keys import Keyring, format_key_purpose, generate_app_key, generate_secret
@@ -30,7 +31,7 @@ MAX_KEYS: Final = 20
 """Keys of a merchant that are not revoked."""
 MAX_NUMBERS: Final = 1000
 """All keys that a merchant ever had."""
-MAX_OVERLAP_MS: Final = 30 * 86_400_000
+MAX_OVERLAP_MS: Final = 30 * DAY_MS
 
 
 class KeyRefusal(Enum):

@@ -22,6 +22,7 @@ from psycopg import AsyncConnection
 from psycopg.rows import class_row
 
 from merchant_wallet.base.db import Queries
+from merchant_wallet.base.units import DAY_MS
 
 Connection = AsyncConnection[Any]
 
@@ -39,7 +40,6 @@ SIDES: Final = (512, 384, 256, 128)
 MAX_UPLOADS_A_DAY: Final = 50
 MAX_UPLOADS_EVER: Final = 500
 """A logo is kept as long as a proposal or the audit log may show it, so their number is limited."""
-DAY_MS: Final = 86_400_000
 FORMATS: Final = ("PNG", "JPEG")
 _JPEG_START: Final = b"\xff\xd8"
 _JPEG_SCAN: Final = b"\xff\xda"

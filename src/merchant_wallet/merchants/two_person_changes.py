@@ -20,6 +20,7 @@ from merchant_wallet.approvals.changes import Applied, ChangeRefused, Facts, Kin
 from merchant_wallet.audit.records import Author
 from merchant_wallet.base.money import RATE_SCALE
 from merchant_wallet.base.signing import MD5
+from merchant_wallet.base.units import DAY_MS
 from merchant_wallet.merchants import acts, store
 from merchant_wallet.merchants.acts import RESUME, SET
 from merchant_wallet.merchants.audit_facts import format_fact_name, read_value
@@ -29,7 +30,6 @@ from merchant_wallet.merchants.records import ACTIVE, SUSPENDED, Merchant, as_co
 from merchant_wallet.merchants.settings import SETTINGS, SettingRefused, parse_setting, show_settings
 from merchant_wallet.merchants.store import Connection, MerchantUnknown
 
-DAY_MS: Final = 86_400_000
 FEE_RATES: Final = ("transfer-fee-rate", "withdraw-fee-rate")
 FEE_MINIMUM: Final = "withdraw-fee-min"
 WINDOW: Final = "payout-window"

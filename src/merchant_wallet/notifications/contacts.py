@@ -24,6 +24,7 @@ from psycopg import AsyncConnection
 from merchant_wallet.base.codes import Refused
 from merchant_wallet.base.db import Queries
 from merchant_wallet.base.notify_url import check_notify_url
+from merchant_wallet.base.units import DAY_MS
 from merchant_wallet.merchants.keys import Keyring
 from merchant_wallet.web.languages import N_
 
@@ -37,7 +38,7 @@ DEFAULT_ZONE: Final = "UTC"
 SECRET_PREFIX: Final = "whsec_"
 SECRET_BYTES: Final = 24
 CODE_DIGITS: Final = 8
-CODE_MS: Final = 86_400_000
+CODE_MS: Final = DAY_MS
 MAX_TRIES: Final = 5
 MAX_URL: Final = 500
 MAX_EMAIL: Final = 254

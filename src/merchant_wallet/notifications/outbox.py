@@ -17,6 +17,7 @@ from psycopg import AsyncConnection
 from psycopg.types.json import Jsonb
 
 from merchant_wallet.base.db import Queries
+from merchant_wallet.base.units import DAY_MS, HOUR_MS
 from merchant_wallet.notifications.contacts import QUERIES as CONTACT_QUERIES
 from merchant_wallet.notifications.contacts import Choice, Contact
 from merchant_wallet.notifications.planning import Last, Line, Planned, Reader, Told
@@ -30,11 +31,10 @@ SENT: Final = "sent"
 FAILED: Final = "failed"
 DROPPED: Final = "dropped"
 FORGET_MS: Final = 600_000
-KEPT_MS: Final = 90 * 86_400_000
+KEPT_MS: Final = 90 * DAY_MS
 MAX_LINES: Final = 100
 """The stored lines of one message. It says how many more there are."""
 MAX_TESTS: Final = 6
-HOUR_MS: Final = 3_600_000
 MAX_ANSWER: Final = 300
 
 

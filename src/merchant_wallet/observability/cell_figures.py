@@ -16,9 +16,9 @@ from psycopg import AsyncConnection
 from merchant_wallet.base.currencies import CURRENCIES
 from merchant_wallet.base.db import Queries
 from merchant_wallet.base.money import UNITS_PER_COIN
+from merchant_wallet.base.units import DAY_MS
 from merchant_wallet.book.chart import FIXED
 from merchant_wallet.book.nonce_partitions import list_nonce_days
-from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.callbacks.callback_states import UNDELIVERED, show_name
 
 QUERIES: Final = Queries(Path(__file__).with_name("cell_figures.sql"))

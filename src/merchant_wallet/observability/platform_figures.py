@@ -18,6 +18,7 @@ from merchant_wallet.base.chains import CHAINS
 from merchant_wallet.base.db import Queries
 from merchant_wallet.base.ids import MAX_RANGE
 from merchant_wallet.base.settings import Settings
+from merchant_wallet.base.units import HOUR_MS
 from merchant_wallet.observability.backup_metrics import read_backup
 from merchant_wallet.observability.cell_figures import MAX_COUNTED, Sample, age, make_coins
 from merchant_wallet.observability.cold_metrics import read_cold
@@ -26,7 +27,6 @@ from merchant_wallet.observability.server_metrics import read_server
 
 QUERIES: Final = Queries(Path(__file__).with_name("metrics.sql"))
 _TEXTS: Final = {name: query.text.encode() for name, query in QUERIES.items()}
-HOUR_MS: Final = 3_600_000
 
 
 async def read_platform(connection: AsyncConnection, now_ms: int, settings: Settings) -> list[Sample]:

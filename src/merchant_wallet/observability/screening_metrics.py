@@ -10,11 +10,11 @@ from psycopg import AsyncConnection
 
 from merchant_wallet.base.db import Queries
 from merchant_wallet.base.settings import Settings
+from merchant_wallet.base.units import HOUR_MS
 from merchant_wallet.observability.cell_figures import MAX_COUNTED, Sample, age
 from merchant_wallet.observability.metric_rows import Alert, Metric
 
 QUERIES: Final = Queries(Path(__file__).with_name("screening_metrics.sql"))
-HOUR_MS: Final = 3_600_000
 SUBJECTS: Final = ("order", "deposit")
 STATES: Final = ("held", "unanswered")
 

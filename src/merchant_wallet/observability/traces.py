@@ -23,6 +23,7 @@ from merchant_wallet.base.config import ConfigError
 from merchant_wallet.base.db import Queries
 from merchant_wallet.base.money import RATE_SCALE
 from merchant_wallet.base.settings import Settings
+from merchant_wallet.base.units import DAY_MS
 from merchant_wallet.base.version import read_version
 from merchant_wallet.base.workers import Connect, WorkerConnection
 
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 QUERIES: Final = Queries(Path(__file__).with_name("traces.sql"))
 _TEXTS: Final = {name: query.text.encode() for name, query in QUERIES.items()}
-KEPT_MS: Final = 30 * 86_400_000
+KEPT_MS: Final = 30 * DAY_MS
 """An order that is not finished after this time has spans without a request."""
 MAX_WAITING: Final = 10_000
 FIND_TIMEOUT_S: Final = 1.0

@@ -17,10 +17,9 @@ import hashlib
 from typing import Final, NamedTuple
 
 from merchant_wallet.base.rate_limits import subscriber_of
+from merchant_wallet.base.units import DAY_MS, HOUR_MS
 from merchant_wallet.operators.records import QUERIES, Connection
 
-HOUR_MS: Final = 3_600_000
-DAY_MS: Final = 24 * HOUR_MS
 MAX_WAIT_MS: Final = 900_000
 KNOWN_MS: Final = 90 * DAY_MS
 """An address stays known for this long after its last sign-in."""

@@ -18,9 +18,9 @@ from merchant_wallet.audit.records import Hold
 from merchant_wallet.base.codes import Refusal, Refused
 from merchant_wallet.base.db import Queries
 from merchant_wallet.base.money import format_units
+from merchant_wallet.base.units import DAY_MS
 from merchant_wallet.book.outcomes import OrderRefusal
 from merchant_wallet.book.rules.approvals import Approvable
-from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.operators.records import Connection
 
 QUERIES: Final = Queries(Path(__file__).with_name("order_approvals.sql"))

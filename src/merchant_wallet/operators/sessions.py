@@ -14,14 +14,15 @@ from typing import Final
 
 import msgspec
 
+from merchant_wallet.base.units import DAY_MS, HOUR_MS, MINUTE_MS
 from merchant_wallet.operators.attempts import delete_expired
 from merchant_wallet.operators.records import QUERIES, Connection, await_acts
 from merchant_wallet.operators.roles import Operator
 
-IDLE_MS: Final = 30 * 60_000
-LIFE_MS: Final = 12 * 3_600_000
-PENDING_MS: Final = 10 * 60_000
-ENDED_MS: Final = 86_400_000
+IDLE_MS: Final = 30 * MINUTE_MS
+LIFE_MS: Final = 12 * HOUR_MS
+PENDING_MS: Final = 10 * MINUTE_MS
+ENDED_MS: Final = DAY_MS
 """How long the row of an expired session is kept. It opens nothing."""
 TOUCH_MS: Final = 60_000
 TOKEN_BYTES: Final = 32

@@ -27,6 +27,7 @@ from merchant_wallet.base.cells import DEFAULT_CELL_ID, Cell
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.settings import Settings
 from merchant_wallet.base.spans import Tracing
+from merchant_wallet.base.units import DAY_MS
 from merchant_wallet.base.workers import (
     Worker,
     WorkerConnection,
@@ -38,7 +39,6 @@ from merchant_wallet.base.workers import (
 )
 from merchant_wallet.book.archive.files import ArchiveFolder
 from merchant_wallet.book.nonce_partitions import make_nonce_partition_task, open_nonce_days
-from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.callbacks.client import CallbackClient
 from merchant_wallet.callbacks.sender import MAX_CONCURRENT, CallbackSender
 from merchant_wallet.callbacks.target_policy import TargetPolicy, list_networks, make_resolver

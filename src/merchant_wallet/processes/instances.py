@@ -20,6 +20,7 @@ from psycopg import AsyncConnection
 
 from merchant_wallet.audit.rollback.compared_cells import read_clock_ms
 from merchant_wallet.base.db import Queries, connect
+from merchant_wallet.base.units import DAY_MS
 from merchant_wallet.base.version import read_version
 from merchant_wallet.base.workers import Connect, WorkerConnection, log_failure, repeat
 from merchant_wallet.postgres.grants import Side
@@ -31,7 +32,7 @@ log = structlog.get_logger(__name__)
 QUERIES: Final = Queries(Path(__file__).with_name("instances.sql"))
 INTERVAL_S: Final = 10.0
 LIVE_MS: Final = 60_000
-KEPT_MS: Final = 24 * 3600 * 1000
+KEPT_MS: Final = DAY_MS
 GOODBYE_S: Final = 2.0
 """A stop waits no longer to say goodbye."""
 

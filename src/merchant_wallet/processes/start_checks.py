@@ -23,8 +23,8 @@ from merchant_wallet.base.poolers import PoolerRefused
 from merchant_wallet.base.setting_sources import LINKS_ADVICE, list_service_links
 from merchant_wallet.base.settings import Settings
 from merchant_wallet.base.sqlstates import AGAIN
+from merchant_wallet.base.units import DAY_MS
 from merchant_wallet.book.nonce_partitions import open_nonce_days
-from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.postgres.migrate import require_schema
 from merchant_wallet.processes.base import Base, make_base, prepare_master_key
 

@@ -21,9 +21,9 @@ from merchant_wallet.base.config import ConfigError
 from merchant_wallet.base.host_watch import watching
 from merchant_wallet.base.settings import Settings
 from merchant_wallet.base.siblings import Siblings
+from merchant_wallet.base.units import DAY_MS
 from merchant_wallet.base.workers import log_failure, wait_for_any
 from merchant_wallet.book.nonce_partitions import open_nonce_days
-from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.observability import logs
 from merchant_wallet.postgres.grants import Side
 from merchant_wallet.processes import ending, stop_signals, systemd

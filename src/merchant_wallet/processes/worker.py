@@ -32,13 +32,13 @@ from merchant_wallet.base.config import ConfigError
 from merchant_wallet.base.host_watch import watching
 from merchant_wallet.base.settings import Settings
 from merchant_wallet.base.spans import Tracing
+from merchant_wallet.base.units import DAY_MS
 from merchant_wallet.base.workers import Connect, Worker, WorkerConnection, run_workers, start_after
 from merchant_wallet.book.checkpoint_keys import OLD_KEY
 from merchant_wallet.book.commands import Command, Submission
 from merchant_wallet.book.errors import CommandFailed, Unavailable
 from merchant_wallet.book.nonce_partitions import open_nonce_days
 from merchant_wallet.book.outcomes import Outcome
-from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.book.submissions import Books
 from merchant_wallet.callbacks.sender import CallbackSender
 from merchant_wallet.callbacks.test_events import TestEventSender

@@ -20,6 +20,7 @@ from merchant_wallet.approvals.acts import reports
 from merchant_wallet.audit.checkpointing.task import CheckpointTask
 from merchant_wallet.base.addresses import format_address
 from merchant_wallet.base.clock import now_ms
+from merchant_wallet.base.units import HOUR_MS
 from merchant_wallet.base.workers import Connect, WorkerConnection, limit_time, log_failure, repeat
 from merchant_wallet.chains.node_status import NodeStatus
 from merchant_wallet.chains.protocol import ChainAway, ChainDisagrees
@@ -33,7 +34,7 @@ from merchant_wallet.withdrawals.hot_wallet_store import list_wallets
 INTERVAL_S: Final = 45.0
 """Each report asks a node four times. The page calls a report old after a minute."""
 TIMEOUT_S: Final = 30.0
-CERTIFICATE_MS: Final = 3_600_000
+CERTIFICATE_MS: Final = HOUR_MS
 """The certificate of the pages is read so seldom."""
 
 log = structlog.get_logger(__name__)

@@ -14,6 +14,7 @@ from psycopg import AsyncConnection
 
 from merchant_wallet.base import ids
 from merchant_wallet.base.db import Queries
+from merchant_wallet.base.units import MAX_BIGINT
 from merchant_wallet.book.archive.archived_journal import open_journal
 from merchant_wallet.book.archive.files import ArchiveFolder
 from merchant_wallet.book.chart import FEES_ID_OF, name_account, parse_account
@@ -22,7 +23,6 @@ from merchant_wallet.book.state import Entry, Posting, Step
 
 QUERIES: Final = Queries(Path(__file__).with_name("books.sql"))
 PAGE_ROWS: Final = 1000
-MAX_ID: Final = 2**63 - 1
 
 
 class AccountView(msgspec.Struct, frozen=True):
@@ -146,7 +146,7 @@ async def list_withdrawals(
 
     The last one's `order_id` is the next page's `before_id`.
     """
-    before = MAX_ID if before_id is None else before_id
+    before = MAX_BIGINT if before_id is None else before_id
     rows = await _fetch(
         conn, "page_withdrawals", merchant_id=merchant_id, status=status, before_id=before, page=limit
     )

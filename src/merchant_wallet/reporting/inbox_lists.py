@@ -14,7 +14,7 @@ from merchant_wallet.approvals.changes import ProposedChange
 from merchant_wallet.base.currencies import USDT
 from merchant_wallet.base.db import Queries
 from merchant_wallet.base.lookalikes import show_ends
-from merchant_wallet.book.state import DAY_MS
+from merchant_wallet.base.units import DAY_MS
 from merchant_wallet.custody.sweeps.store import SweepShown, list_failed
 from merchant_wallet.merchants import staff_secrets
 from merchant_wallet.operators.roles import Right

@@ -14,11 +14,12 @@ import psycopg
 import structlog
 
 from merchant_wallet.base.db import is_transient_error
+from merchant_wallet.base.units import DAY_MS
 from merchant_wallet.base.workers import log_error
 from merchant_wallet.book.archive.archived_journal import open_journal
 from merchant_wallet.book.archive.files import ArchiveFolder, ArchiveUnreadable
 from merchant_wallet.book.chart import LAST_FIXED_ID
-from merchant_wallet.book.state import DAY_MS, Entry
+from merchant_wallet.book.state import Entry
 from merchant_wallet.reporting.paging import Connection, fetch
 from merchant_wallet.reporting.rollup import BATCH_SIZE, QUERIES
 

@@ -14,12 +14,11 @@ from typing import Final
 import msgspec
 
 from merchant_wallet.base.db import Queries
-from merchant_wallet.book.state import DAY_MS
+from merchant_wallet.base.units import DAY_MS, WEEK_MS
 from merchant_wallet.reporting.cells import Reach
 from merchant_wallet.reporting.paging import fetch
 
 QUERIES: Final = Queries(Path(__file__).with_name("payout_pace.sql"))
-WEEK_MS: Final = 7 * DAY_MS
 MAX_SAMPLE: Final = 2_000
 
 

@@ -20,6 +20,7 @@ from merchant_wallet.base.cells import DEFAULT_CELL_ID
 from merchant_wallet.base.codes import Refusal
 from merchant_wallet.base.currencies import KFB
 from merchant_wallet.base.money import RATE_SCALE, UNITS_PER_COIN
+from merchant_wallet.base.units import DAY_MS
 from merchant_wallet.book.commands import (
     Adjust,
     Command,
@@ -29,7 +30,6 @@ from merchant_wallet.book.commands import (
     UserToMerchant,
 )
 from merchant_wallet.book.nonce_partitions import ensure_nonce_partitions
-from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.book.submissions import Books
 from merchant_wallet.merchants import acts
 from merchant_wallet.merchants.issued_addresses import issue_address

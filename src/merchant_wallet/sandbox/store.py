@@ -15,8 +15,8 @@ from psycopg import AsyncConnection
 
 from merchant_wallet.base.codes import LIMIT_EXCEEDED, refuse
 from merchant_wallet.base.db import Queries
+from merchant_wallet.base.units import DAY_MS
 from merchant_wallet.base.version import write_agent
-from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.callbacks.payloads import Payload
 
 QUERIES: Final = Queries(Path(__file__).with_name("sandbox.sql"))

@@ -13,9 +13,9 @@ import msgspec
 
 from merchant_wallet.base.money import format_units
 from merchant_wallet.base.opening_hours import parse_hours
+from merchant_wallet.base.units import HOUR_MS
 from merchant_wallet.screening.verdicts import Reason, Source, Verdict
 
-HOUR_MS: Final = 3_600_000
 TEXTS: Final[Mapping[Source, str]] = {
     Source.AMOUNT: "{amount} USDT within {hours} h, more than {limit}",
     Source.COUNT: "{count} payouts within {hours} h, more than {limit}",

@@ -22,6 +22,7 @@ import structlog
 
 from merchant_wallet.base.addresses import format_address
 from merchant_wallet.base.clock import now_ms
+from merchant_wallet.base.units import DAY_MS
 from merchant_wallet.screening import asking, payout_rules, store
 from merchant_wallet.screening.address_list import ListFile, ListUnreadable
 from merchant_wallet.screening.facts import DepositFacts, Facts, PayoutFacts
@@ -37,7 +38,7 @@ _EVENTS: Final[Mapping[Verdict, Event]] = {
     Verdict.REFUSE: Event.REFUSED,
 }
 
-PASS_LASTS_MS: Final = 86_400_000
+PASS_LASTS_MS: Final = DAY_MS
 """What passed so long ago, and could not be signed or credited since, is asked again."""
 
 log = structlog.get_logger(__name__)

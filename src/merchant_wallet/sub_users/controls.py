@@ -18,6 +18,7 @@ from merchant_wallet.base.addresses import parse_pasted_address
 from merchant_wallet.base.db import Queries
 from merchant_wallet.base.ids import MAX_ID
 from merchant_wallet.base.money import MAX_BALANCE_UNITS, format_units
+from merchant_wallet.base.units import DAY_MS
 from merchant_wallet.base.user_input import parse_digits
 from merchant_wallet.book.closed_books import refuse_closed
 from merchant_wallet.book.sub_user import CONTROLS, CONTROLS_READ, LIMITS, Controls
@@ -42,7 +43,7 @@ QUERIES = Queries(
     },
 )
 MAX_PAGE: Final = 500
-TIGHT_AFTER_RESET_MS: Final = 24 * 60 * 60_000
+TIGHT_AFTER_RESET_MS: Final = DAY_MS
 """For so long after a reset of the PIN the sub-user's guards can only be tightened on the wallet page. The
 merchant's own person may reset a PIN, and the guards are there against the merchant's debits."""
 NO_PIN: Final = "Set a PIN first."

@@ -25,6 +25,7 @@ from merchant_wallet.audit.cell_changes import change_cell
 from merchant_wallet.audit.records import UNKNOWN
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.db import Queries
+from merchant_wallet.base.units import MINUTE_MS
 from merchant_wallet.book.closed_books import refuse_closed
 from merchant_wallet.sub_users import sessions
 from merchant_wallet.sub_users.audit_log import CHANGE_PIN, SET_PIN, format_subject, make_author
@@ -45,7 +46,6 @@ QUERIES: Final = Queries(Path(__file__).with_name("pins.sql"))
 FREE_TRIES: Final = 5
 """After this many wrong PINs in a row the PIN is locked."""
 
-MINUTE_MS: Final = 60_000
 LOCKS_MS: Final = tuple(minutes * MINUTE_MS for minutes in (1, 5, 15, 60, 240, 1440))
 """How long the fifth wrong PIN in a row locks it, then the sixth, and so on. The last is for all further."""
 

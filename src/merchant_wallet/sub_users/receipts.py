@@ -8,11 +8,12 @@ Rules:
 import struct
 from typing import Final, NamedTuple
 
+from merchant_wallet.base.units import DAY_MS
 from merchant_wallet.sub_users import signed_tokens
 
 RECEIPT_KEY: Final = "wallet receipt"
 """The purpose from which the key of receipt tokens is derived."""
-RECEIPT_LIFETIME_MS: Final = 30 * 86_400_000
+RECEIPT_LIFETIME_MS: Final = 30 * DAY_MS
 
 _FORM: Final = 1
 # Version, merchant id, user id, entry id, the time of expiry in ms.

@@ -21,6 +21,7 @@ from psycopg import AsyncConnection
 from psycopg.rows import class_row
 
 from merchant_wallet.base.db import Queries
+from merchant_wallet.base.units import HOUR_MS, MINUTE_MS
 from merchant_wallet.book.closed_books import refuse_closed
 from merchant_wallet.sub_users.controls import SubUserUnknown
 
@@ -28,8 +29,8 @@ Connection = AsyncConnection[Any]
 
 QUERIES: Final = Queries(Path(__file__).with_name("sessions.sql"))
 
-IDLE_MS: Final = 30 * 60_000
-MAX_LIFETIME_MS: Final = 12 * 60 * 60_000
+IDLE_MS: Final = 30 * MINUTE_MS
+MAX_LIFETIME_MS: Final = 12 * HOUR_MS
 SEEN_EVERY_MS: Final = 60_000
 MAX_SESSIONS: Final = 20
 """The most sessions of one sub-user. One more ends the oldest."""

@@ -10,6 +10,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from merchant_wallet.base.ids import MAX_ID
+from merchant_wallet.base.units import DAY_MS
 from merchant_wallet.base.user_input import parse_digits
 from merchant_wallet.book.archive.months import find_archived_ms
 from merchant_wallet.sub_users import activity
@@ -20,7 +21,6 @@ from merchant_wallet.wallet_site.request import NEWEST, Connection, WalletReques
 from merchant_wallet.web.responses import is_part
 
 PAGE_LINES: Final = 20
-_DAY_MS: Final = 86_400_000
 
 
 class Movements(NamedTuple):
@@ -95,7 +95,7 @@ def group_by_day(lines: list[ActivityLine]) -> list[tuple[int, list[ActivityLine
     """Lines grouped by UTC day, in their order. Each day with its start in ms."""
     days: list[tuple[int, list[ActivityLine]]] = []
     for line in lines:
-        day_ms = line.at_ms - line.at_ms % _DAY_MS
+        day_ms = line.at_ms - line.at_ms % DAY_MS
         if not days or days[-1][0] != day_ms:
             days.append((day_ms, []))
         days[-1][1].append(line)

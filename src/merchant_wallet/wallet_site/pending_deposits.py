@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 from psycopg import AsyncConnection
 
 from merchant_wallet.base.currencies import USDT
+from merchant_wallet.base.units import DAY_MS
 from merchant_wallet.exchange import rates
 from merchant_wallet.reporting import deposits
 from merchant_wallet.reporting.deposits import Deposit
@@ -20,7 +21,7 @@ Connection = AsyncConnection[Any]
 Wallet = tuple[int, int]
 
 UNDONE: Final = "undone"
-UNDONE_SHOWN_MS: Final = 86_400_000
+UNDONE_SHOWN_MS: Final = DAY_MS
 """How long a page shows a deposit whose block has left the chain."""
 _DIGEST_LENGTH: Final = 12
 

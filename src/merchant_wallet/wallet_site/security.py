@@ -13,6 +13,7 @@ from typing import Any, Final
 from starlette.responses import Response
 
 from merchant_wallet.base.money import format_units
+from merchant_wallet.base.units import DAY_MS, MINUTE_MS
 from merchant_wallet.book.sub_user import LIMITS
 from merchant_wallet.sub_users import controls, pins
 from merchant_wallet.sub_users.activity import read_wallet
@@ -24,8 +25,6 @@ from merchant_wallet.web.languages import N_
 from merchant_wallet.web.typed_values import TypedWrong, read_amount
 
 PATH: Final = "/wallet/security"
-_DAY_MS: Final = 86_400_000
-_MINUTE_MS: Final = 60_000
 _WRONG: Final = 422
 _FIELDS: Final = {name: name.removesuffix("_units") for name in LIMITS}
 """The form's field for each limit."""
@@ -139,14 +138,14 @@ async def _attempt(
 
 
 def _describe_lock(request: WalletRequest, until_ms: int) -> str:
-    minutes = -(-(until_ms - request.at_ms) // _MINUTE_MS)
+    minutes = -(-(until_ms - request.at_ms) // MINUTE_MS)
     if minutes < 60:
         return request.translate(N_("Too many wrong PINs. Try again in {count} min."), count=minutes)
     return request.translate(N_("Too many wrong PINs. Try again in {count} h."), count=-(-minutes // 60))
 
 
 def _describe_reset(request: WalletRequest, until_ms: int) -> str:
-    hours = -(-(until_ms - request.at_ms) // (60 * _MINUTE_MS))
+    hours = -(-(until_ms - request.at_ms) // (60 * MINUTE_MS))
     told = N_(
         "Your PIN was reset a short time ago. For {count} h more, you can only lower limits and pause debits."
     )
@@ -163,7 +162,7 @@ def _page(
     request: WalletRequest, wrong: str = "", errors: Mapping[str, str] = MappingProxyType({})
 ) -> Response:
     wallet, form = request.wallet, request.form
-    is_today = wallet.day == request.at_ms // _DAY_MS
+    is_today = wallet.day == request.at_ms // DAY_MS
     kept = {
         field: form.text(field) if wrong == "limits" else _show_limit(getattr(wallet, name))
         for name, field in _FIELDS.items()

@@ -27,6 +27,7 @@ from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.counted import count_of
 from merchant_wallet.base.currencies import USDT
 from merchant_wallet.base.db import Queries
+from merchant_wallet.base.units import DAY_MS
 from merchant_wallet.base.workers import Connect, repeat
 from merchant_wallet.chains.protocol import Chain, Expired, Payout, Pending, Transfer, Verdict
 from merchant_wallet.withdrawals import payouts, reservations
@@ -37,7 +38,7 @@ QUERIES: Final = Queries(Path(__file__).with_name("lost_payouts.sql"))
 _TEXTS: Final = {name: query.text.encode() for name, query in QUERIES.items()}
 
 POLL_INTERVAL_S: Final = 60.0
-EXPIRED_MS: Final = 86_400_000
+EXPIRED_MS: Final = DAY_MS
 """No chain without nonces takes a transaction that is older than a day."""
 ACTOR: Final = "worker"
 END: Final = "withdrawal.end_lost"

@@ -24,6 +24,7 @@ from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.counted import count_of
 from merchant_wallet.base.db import Queries
 from merchant_wallet.base.errors import TransientError
+from merchant_wallet.base.units import HOUR_MS
 from merchant_wallet.base.workers import Connect, WorkerConnection, log_failure, repeat
 from merchant_wallet.chains.protocol import Blocked, Chain, SignedTransfer
 from merchant_wallet.withdrawals import hot_wallet_store, reservations
@@ -35,7 +36,7 @@ _TEXTS: Final = {name: query.text.encode() for name, query in QUERIES.items()}
 POLL_INTERVAL_S: Final = 5.0
 GRACE_MS: Final = 60_000
 """How long a nonce may be free while later ones wait for it. A setting can change it."""
-LOST_MS: Final = 3_600_000
+LOST_MS: Final = HOUR_MS
 """How long what was signed for a lost order may take to become final."""
 REPLACE_MS: Final = 300_000
 """A cancel transaction that still waits after this is signed again with higher fees."""

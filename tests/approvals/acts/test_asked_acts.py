@@ -23,11 +23,11 @@ from merchant_wallet.approvals.acts.worker import (
 from merchant_wallet.approvals.decisions import Person
 from merchant_wallet.audit.records import Author, list_entries
 from merchant_wallet.base.db import connect
+from merchant_wallet.base.units import MINUTE_MS
 from merchant_wallet.operators.records import create
 
 ANN, BEN = Person("operator:ann", "192.0.2.1"), Person("operator:ben", "192.0.2.2")
 KIND, SUBJECT = "sweep.run", "chain TRC20"
-MINUTE_MS = 60_000
 
 
 class Scene:

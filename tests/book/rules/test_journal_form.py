@@ -9,6 +9,7 @@ from tests.book.ledger import START_MS, Ledger, submit
 from tests.rows import each_row
 
 from merchant_wallet.base.currencies import USDT
+from merchant_wallet.base.units import DAY_MS
 from merchant_wallet.book.commands import (
     Adjust,
     Cancel,
@@ -23,7 +24,6 @@ from merchant_wallet.book.commands import (
     WithdrawFees,
 )
 from merchant_wallet.book.outcomes import DEPOSIT_ELSEWHERE, Credited
-from merchant_wallet.book.state import DAY_MS
 
 RATE_E8 = 2 * 10**6
 LATE_MS = START_MS + 2 * DAY_MS

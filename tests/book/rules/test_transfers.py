@@ -9,6 +9,7 @@ from tests.rows import each_row
 
 from merchant_wallet.base.codes import Refusal
 from merchant_wallet.base.currencies import KFB, USDT
+from merchant_wallet.base.units import DAY_MS
 from merchant_wallet.book.commands import Command, MerchantToUser
 from merchant_wallet.book.outcomes import (
     ADDRESS_UNKNOWN,
@@ -23,7 +24,6 @@ from merchant_wallet.book.outcomes import (
     SUB_USER_UNKNOWN,
     WRONG_CURRENCY,
 )
-from merchant_wallet.book.state import DAY_MS
 
 LAST_MS = START_MS + DAY_MS - 1
 NEXT_MS = START_MS + DAY_MS

@@ -7,6 +7,7 @@ from tests.book.orders import NEXT_MS, NOBODY, PAST_MS, illegal, opened, walk
 from tests.rows import each_row
 
 from merchant_wallet.base.codes import Refusal
+from merchant_wallet.base.units import DAY_MS
 from merchant_wallet.book.commands import (
     Approve,
     CreateWithdrawal,
@@ -35,7 +36,6 @@ from merchant_wallet.book.rules.withdrawals import (
     REFUNDED,
     encode_order_facts,
 )
-from merchant_wallet.book.state import DAY_MS
 
 HELD = "withdraw: merchant:USDT > hold:USDT 100"
 

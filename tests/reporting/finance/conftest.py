@@ -11,11 +11,11 @@ from merchant_wallet.approvals import changes
 from merchant_wallet.approvals.decisions import Person
 from merchant_wallet.audit.checkpointing.signing import CheckpointSigner
 from merchant_wallet.base.cells import Databases
+from merchant_wallet.base.units import DAY_MS
 from merchant_wallet.book.archive.files import ArchiveFolder
 from merchant_wallet.book.checkpoint_keys import FormerKey
 from merchant_wallet.book.commands import Exchange
 from merchant_wallet.book.nonce_partitions import ensure_nonce_partitions
-from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.exchange.rates import KFB_TO_USDT, USDT_TO_KFB, set_rate
 from merchant_wallet.reporting import rollup
 from merchant_wallet.reporting.finance import closing, months, signing, verification

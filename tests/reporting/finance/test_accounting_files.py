@@ -18,6 +18,7 @@ from tests.reporting.finance.conftest import NOVEMBER, OCTOBER, Finance, trade
 
 from merchant_wallet.audit import records as audit
 from merchant_wallet.base.money import format_units
+from merchant_wallet.base.units import DAY_MS, HOUR_MS
 from merchant_wallet.book.commands import Adjust
 from merchant_wallet.book.state import Entry
 from merchant_wallet.console.audit_words import AuditWords
@@ -299,7 +300,7 @@ async def test_the_report_as_csv_is_the_report(finance: Finance) -> None:
 def test_local_times_are_those_of_the_zone_also_where_clocks_are_changed(zone: str) -> None:
     reader = replace(ENGLISH, zone=ZoneInfo(zone))
     change_ms = int(datetime(2024, 10, 27, 1, tzinfo=UTC).timestamp()) * 1000
-    for at_ms in (0, change_ms - 1, change_ms, change_ms + 59_999, change_ms + 8 * 86_400_000 + 61_001):
+    for at_ms in (0, change_ms - 1, change_ms, change_ms + 59_999, change_ms + 8 * DAY_MS + 61_001):
         at = datetime.fromtimestamp(at_ms // 1000, ZoneInfo(zone))
         # As in "2024-10-27 03:00:00+01:00".
         text = at.isoformat(" ")
@@ -308,7 +309,7 @@ def test_local_times_are_those_of_the_zone_also_where_clocks_are_changed(zone: s
 
 def test_days_begin_in_the_chosen_zone_and_an_unknown_zone_is_refused() -> None:
     since_ms, until_ms = read_days(CHINESE.zone, "2024-10-01", "2024-10-31")
-    assert (OCTOBER.since_ms - since_ms, OCTOBER.until_ms - until_ms) == (8 * 3_600_000, 8 * 3_600_000)
+    assert (OCTOBER.since_ms - since_ms, OCTOBER.until_ms - until_ms) == (8 * HOUR_MS, 8 * HOUR_MS)
     assert read_days(ENGLISH.zone, "2024-10-01", "2024-10-31") == (OCTOBER.since_ms, OCTOBER.until_ms)
     for name in ("Mars/Base", "../etc/passwd", ""):
         with pytest.raises(ValueError, match="time zone"):

@@ -11,8 +11,8 @@ from psycopg.rows import class_row
 
 from merchant_wallet.api.request_log.recorder import KEPT, QUERIES
 from merchant_wallet.base.codes import SUCCESS
+from merchant_wallet.base.units import DAY_MS
 
-DAY_MS: Final = 86_400_000
 USAGE_MS: Final = 7 * DAY_MS
 MAX_NO: Final = 2**63 - 1
 DELETED_AT_ONCE: Final = 10_000

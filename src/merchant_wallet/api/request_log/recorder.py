@@ -22,6 +22,7 @@ import structlog
 from merchant_wallet.api.refused_requests.redaction import CapturedRequest, make_columns
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.db import Queries
+from merchant_wallet.base.units import HOUR_MS, MINUTE_MS
 from merchant_wallet.base.workers import Connect, WorkerConnection
 
 log = structlog.get_logger("request log")
@@ -39,8 +40,6 @@ MAX_NUMBERS: Final = 20_000
 """Numbers that wait in memory while the database is away."""
 TURN_S: Final = 1.0
 TURNS_UNTIL_NUMBERS: Final = 15
-MINUTE_MS: Final = 60_000
-HOUR_MS: Final = 3_600_000
 
 Key = tuple[str, str, int]
 """An appKey, a path and a code."""

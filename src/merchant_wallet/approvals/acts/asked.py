@@ -23,6 +23,7 @@ from merchant_wallet.audit import records as audit
 from merchant_wallet.audit.records import Author
 from merchant_wallet.base.bell import ring
 from merchant_wallet.base.db import Queries
+from merchant_wallet.base.units import MINUTE_MS
 
 Connection = AsyncConnection[Any]
 Facts = Mapping[str, Any]
@@ -40,7 +41,7 @@ REASON: Final = "reason"
 """The fact of an author that an act keeps."""
 PROPOSAL_NO: Final = "proposalNo"
 """The argument of an act that was asked for by accepting a proposal."""
-LASTS_MS: Final = 15 * 60_000
+LASTS_MS: Final = 15 * MINUTE_MS
 """An act that no worker had within this time lapses: it was asked for a moment that is gone."""
 MAX_PAGE: Final = 200
 MAX_NO: Final = 2**63 - 1

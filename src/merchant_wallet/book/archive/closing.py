@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Final, NoReturn
 
 from merchant_wallet.base.db import Queries
+from merchant_wallet.base.units import DAY_MS
 from merchant_wallet.book.archive.checks import ArchiveWrong, check_entries
 from merchant_wallet.book.archive.files import ArchiveFolder, Manifest, make_digest
 from merchant_wallet.book.archive.months import (
@@ -30,7 +31,7 @@ from merchant_wallet.book.archive.months import (
 )
 from merchant_wallet.book.archive.writing import MonthWriter, Sign
 from merchant_wallet.book.journal import FIRST_HASH, compute_entry_hash
-from merchant_wallet.book.state import DAY_MS, Entry
+from merchant_wallet.book.state import Entry
 from merchant_wallet.book.verification.pages import read_journal_page
 
 QUERIES: Final = Queries(Path(__file__).with_name("closing.sql"))

@@ -10,8 +10,8 @@ from psycopg import AsyncConnection
 from psycopg.rows import class_row
 
 from merchant_wallet.base.db import Queries
+from merchant_wallet.base.units import DAY_MS
 from merchant_wallet.base.user_input import EPOCH, parse_day
-from merchant_wallet.book.state import DAY_MS
 
 QUERIES: Final = Queries(Path(__file__).with_name("months.sql"))
 

@@ -15,6 +15,7 @@ from merchant_wallet.base.addresses import fold_address
 from merchant_wallet.base.codes import Refusal
 from merchant_wallet.base.currencies import USDT
 from merchant_wallet.base.money import MAX_BALANCE_UNITS, compute_fee_units
+from merchant_wallet.base.units import DAY_MS
 from merchant_wallet.book.chart import CHAIN_ID_OF, FEES_ID_OF, HOLD_ID, MERCHANT_USDT_ID
 from merchant_wallet.book.commands import (
     Cancel,
@@ -42,7 +43,7 @@ from merchant_wallet.book.outcomes import (
     Quoted,
     Withdrawal,
 )
-from merchant_wallet.book.state import DAY_MS, CallbackDue, Draft, Posting, Step
+from merchant_wallet.book.state import CallbackDue, Draft, Posting, Step
 
 PENDING: Final = 0
 PROCESSING: Final = 1

@@ -14,6 +14,7 @@ import psycopg
 from psycopg import AsyncConnection
 
 from merchant_wallet.base.db import Queries
+from merchant_wallet.base.units import MAX_BIGINT
 from merchant_wallet.book.archive.archived_journal import ArchivedJournal
 from merchant_wallet.book.outcomes import Withdrawal
 from merchant_wallet.book.state import CallbackDue, Entry, Posting, Step
@@ -23,7 +24,6 @@ from merchant_wallet.book.verification.violations import raise_violation
 QUERIES: Final = Queries(Path(__file__).with_name("verify.sql"))
 PAGE_ROWS: Final = 5000
 MIN_ID: Final = -(2**63)
-MAX_ID: Final = 2**63 - 1
 
 
 class SubUserRow(msgspec.Struct, frozen=True, gc=False):
@@ -71,7 +71,7 @@ async def read_page(
             raise_violation("archive", "its row is in the journal and in a file", entry_id=entry_rows[0][0])
         entry_rows = []
     else:
-        upto = entry_rows[-1][0] if len(entry_rows) == PAGE_ROWS else MAX_ID
+        upto = entry_rows[-1][0] if len(entry_rows) == PAGE_ROWS else MAX_BIGINT
     bounds["upto"] = upto
     page = Page(archived=archived)
     fill_entries(page, entry_rows, await rows("page_postings"))

@@ -14,10 +14,11 @@ from merchant_wallet.base import ids
 from merchant_wallet.base.currencies import CURRENCIES, USDT
 from merchant_wallet.base.moments import format_moment
 from merchant_wallet.base.money import MAX_BALANCE_UNITS
+from merchant_wallet.base.units import DAY_MS
 from merchant_wallet.book.chart import BELOW_ZERO_IDS, FIXED, HOLD_ID, name_account
 from merchant_wallet.book.journal import FIRST_HASH, compute_entry_hash
 from merchant_wallet.book.outcomes import Withdrawal
-from merchant_wallet.book.state import DAY_MS, NAMED_KINDS, Entry, Posting
+from merchant_wallet.book.state import NAMED_KINDS, Entry, Posting
 from merchant_wallet.book.verification.entry_schemas import RegisterFacts, check_schema
 from merchant_wallet.book.verification.violations import raise_violation
 from merchant_wallet.book.verification.withdrawals import (

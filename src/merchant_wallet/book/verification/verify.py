@@ -19,6 +19,7 @@ from psycopg import AsyncConnection
 
 from merchant_wallet.base import ids
 from merchant_wallet.base.cells import DEFAULT_CELL_ID
+from merchant_wallet.base.units import MAX_BIGINT
 from merchant_wallet.book.archive.archived_journal import open_journal
 from merchant_wallet.book.archive.files import ArchiveFolder, ArchiveUnreadable
 from merchant_wallet.book.chart import FIXED, FIXED_BY_ID, SUBUSER, name_account
@@ -36,7 +37,6 @@ from merchant_wallet.book.verification.archived import (
 from merchant_wallet.book.verification.deposits import check_deposit
 from merchant_wallet.book.verification.entry_schemas import read_register_facts
 from merchant_wallet.book.verification.pages import (
-    MAX_ID,
     MIN_ID,
     PAGE_ROWS,
     QUERIES,
@@ -203,7 +203,7 @@ async def _verify_snapshot(
     journal = await open_journal(cell, archive, replay.merchant_id)
     await check_manifests(journal, keys)
     after, names = MIN_ID, 0
-    while after < MAX_ID:
+    while after < MAX_BIGINT:
         page, after = await read_page(cursor, replay.merchant_id, after, journal)
         _replay_page(replay, page)
         names += await check_names(cursor, replay.merchant_id, page.archived)
@@ -255,7 +255,7 @@ async def _check_deposits(
 
 
 async def _check_waits(home: AsyncConnection, cursor: psycopg.AsyncCursor[Any], merchant_id: int) -> None:
-    early = await find_early_approval(home, cursor, merchant_id, 0, MAX_ID)
+    early = await find_early_approval(home, cursor, merchant_id, 0, MAX_BIGINT)
     if early is not None:
         raise_violation(
             "approval", f"{early[1]} approved it before that person's approvals counted", order_id=early[0]

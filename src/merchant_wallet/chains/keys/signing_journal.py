@@ -24,9 +24,9 @@ from typing import Final
 import msgspec
 
 from merchant_wallet.base.money import format_units
+from merchant_wallet.base.units import HOUR_MS
 from merchant_wallet.chains.signer import SigningRefused
 
-HOUR_MS: Final = 3_600_000
 _MAX_READ_BYTES: Final = 1 << 20
 _RELEASED: Final = b""
 

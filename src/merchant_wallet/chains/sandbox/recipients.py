@@ -10,10 +10,11 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from merchant_wallet.base.addresses import SANDBOX_FAILING, SANDBOX_SLOW
+from merchant_wallet.base.units import DAY_MS
 
 PAID: Final = "paid"
 FAILED: Final = "failed"
-NEVER_MS: Final = 10 * 365 * 86_400_000
+NEVER_MS: Final = 10 * 365 * DAY_MS
 """A transfer that takes this long becomes final only when a test says so."""
 
 

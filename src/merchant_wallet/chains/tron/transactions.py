@@ -17,6 +17,7 @@ import msgspec
 from coincurve import PublicKey
 
 from merchant_wallet.base.addresses import keccak256
+from merchant_wallet.base.units import MAX_BIGINT
 
 SIGNATURE_BYTES: Final = 65
 ID_HEX_DIGITS: Final = 64
@@ -28,7 +29,6 @@ _TYPE_URLS: Final = {
     _TRANSFER_KIND: b"type.googleapis.com/protocol.TransferContract",
     _CALL_KIND: b"type.googleapis.com/protocol.TriggerSmartContract",
 }
-_MAX_INT64: Final = 2**63 - 1
 _VARINT_BYTES: Final = 10
 
 _NUMBER: Final = 0
@@ -174,7 +174,7 @@ def _check(transaction: TronTransaction) -> None:
         transaction.fee_limit_sun,
         transaction.amount_sun,
     )
-    if not all(0 <= number <= _MAX_INT64 for number in numbers):
+    if not all(0 <= number <= MAX_BIGINT for number in numbers):
         raise ValueError("a number of a transaction is not negative and has at most 63 bits")
     if len(transaction.ref_block_bytes) != 2 or len(transaction.ref_block_hash) != 8:
         raise ValueError("a reference block is named by 2 bytes of its number and 8 of its id")

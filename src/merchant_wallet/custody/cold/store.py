@@ -18,6 +18,7 @@ from merchant_wallet.base.addresses import format_address
 from merchant_wallet.base.currencies import USDT
 from merchant_wallet.base.db import Queries
 from merchant_wallet.base.money import format_units
+from merchant_wallet.base.units import MAX_BIGINT
 from merchant_wallet.chains.cold import UnsignedTransfer
 from merchant_wallet.chains.protocol import Blocked, Obstacle, SignedTransfer, Transfer
 from merchant_wallet.custody.cold.limits import ELSEWHERE, RECORDED, TO_COLD, Direction, Way
@@ -33,7 +34,6 @@ DROPPED: Final = "dropped"
 
 BALANCE_MAX_AGE_MS: Final = 10_000
 """A balance read from the chain is trusted for this long, as for payouts."""
-MAX_ID: Final = 2**63 - 1
 
 Connection = AsyncConnection[Any]
 
@@ -156,7 +156,7 @@ async def list_due(connection: Connection, chain: str, now_ms: int) -> list[Cold
 
 
 async def list_transfers(
-    connection: Connection, *, chain: str | None = None, before_id: int = MAX_ID, limit: int = 50
+    connection: Connection, *, chain: str | None = None, before_id: int = MAX_BIGINT, limit: int = 50
 ) -> list[ColdTransfer]:
     """Transfers, newest first."""
     values = {"chain": chain, "before_id": before_id, "limit": limit}
@@ -170,7 +170,7 @@ async def list_open(connection: Connection) -> list[ColdTransfer]:
 
 async def read_transfer(connection: Connection, transfer_id: int) -> ColdTransfer | None:
     """One transfer."""
-    rows = await _fetch(connection, "read_transfer", {"transfer_id": min(transfer_id, MAX_ID)})
+    rows = await _fetch(connection, "read_transfer", {"transfer_id": min(transfer_id, MAX_BIGINT)})
     return _read_rows(rows)[0] if rows else None
 
 

@@ -13,6 +13,7 @@ from typing import Final
 import msgspec
 import structlog
 
+from merchant_wallet.base.units import MINUTE_MS
 from merchant_wallet.base.workers import describe_error, log_failure
 from merchant_wallet.chains.protocol import Blocked, Obstacle
 from merchant_wallet.chains.sweeps import Quote, Rescue, Sweeper
@@ -86,7 +87,7 @@ async def _wait(connection: Connection, waiting: Unopened, obstacle: str, now_ms
     """Note why it waits, or end it if that takes too long. Returns whether it waits no more."""
     number, waited_ms = waiting.rescue_no, now_ms - waiting.opened_ms
     if waited_ms >= STALLED_MS:
-        cause = f"it could not begin for {waited_ms // 60_000} minutes: {obstacle}"
+        cause = f"it could not begin for {waited_ms // MINUTE_MS} minutes: {obstacle}"
         if await store.fail_unopened(connection, number, cause, now_ms):
             log.warning("rescue failed", rescue_no=number, cause=cause)
         return True

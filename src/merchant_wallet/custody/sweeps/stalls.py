@@ -18,6 +18,7 @@ import msgspec
 from merchant_wallet.base.chains import CHAINS
 from merchant_wallet.base.money import format_units
 from merchant_wallet.base.setting_types import show_coins
+from merchant_wallet.base.units import MINUTE_MS
 from merchant_wallet.chains.protocol import Obstacle
 from merchant_wallet.chains.sweeps import Quote
 from merchant_wallet.custody.sweeps.plan import Terms, make_terms
@@ -113,5 +114,5 @@ def judge_stall(stall: Stall, quote: Quote | None, fee_cap: int) -> Outcome:
         if terms is not None and terms.top_up:
             return Continue(terms, f"fees have risen: {text}")
     if stall.lasted_ms >= STALLED_MS:
-        return Fail(f"it could not go on for {stall.lasted_ms // 60_000} minutes: {text}")
+        return Fail(f"it could not go on for {stall.lasted_ms // MINUTE_MS} minutes: {text}")
     return Wait(text)

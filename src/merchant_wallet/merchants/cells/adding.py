@@ -19,8 +19,8 @@ from psycopg.rows import namedtuple_row
 
 from merchant_wallet.base import db
 from merchant_wallet.base.db import Queries
+from merchant_wallet.base.units import DAY_MS
 from merchant_wallet.book.nonce_partitions import ensure_nonce_partitions
-from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.merchants.cells.citus import distribute
 from merchant_wallet.merchants.cells.mirroring import mirror
 from merchant_wallet.postgres.grants import Side, grant

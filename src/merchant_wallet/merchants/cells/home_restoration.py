@@ -32,7 +32,7 @@ from merchant_wallet.audit.rollback import evidence as rollback_evidence
 from merchant_wallet.base.cells import Apart, Databases
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.db import Queries
-from merchant_wallet.book.state import DAY_MS
+from merchant_wallet.base.units import DAY_MS
 from merchant_wallet.merchants import staff_secrets, xpub_pool
 from merchant_wallet.merchants.cells import book_placement, lost_merchants
 from merchant_wallet.merchants.cells.book_placement import LostBook, PlacedBook

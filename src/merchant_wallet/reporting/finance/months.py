@@ -28,6 +28,7 @@ import msgspec
 from merchant_wallet.audit.rollback.compared_cells import read_clock_ms
 from merchant_wallet.base.cells import Databases
 from merchant_wallet.base.db import Queries
+from merchant_wallet.base.units import MINUTE_MS
 from merchant_wallet.book.chart import LAST_FIXED_ID
 from merchant_wallet.postgres import jobs
 from merchant_wallet.reporting.finance import movements
@@ -50,7 +51,7 @@ from merchant_wallet.reporting.finance.reports import (
 from merchant_wallet.reporting.paging import Connection, Row, fetch
 
 QUERIES: Final = Queries(Path(__file__).with_name("months.sql"))
-READY_AFTER_MS: Final = 10 * 60_000
+READY_AFTER_MS: Final = 10 * MINUTE_MS
 """A month is prepared so long after its end: an entry of its last moment may still be on its way."""
 FORMAT: Final = 1
 WORKER: Final = "worker"

@@ -5,8 +5,8 @@ from typing import Final
 
 import msgspec
 
+from merchant_wallet.base.units import DAY_MS
 from merchant_wallet.base.user_input import EPOCH, parse_day
-from merchant_wallet.book.state import DAY_MS
 
 MAX_DAYS: Final = 400
 

@@ -25,9 +25,9 @@ from merchant_wallet.base.codes import (
     refuse,
 )
 from merchant_wallet.base.money import format_units
+from merchant_wallet.base.units import DAY_MS
 from merchant_wallet.book.commands import ReadSubUser
 from merchant_wallet.book.outcomes import SubUserFound
-from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.chains.sandbox.reader import compute_tx_hash, compute_unconfirmed_hash
 from merchant_wallet.chains.sandbox.recipients import SCREENED_HOLD, SCREENED_REFUSE
 from merchant_wallet.deposits.sandbox_deposits import add_deposit
