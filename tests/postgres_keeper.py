@@ -29,7 +29,7 @@ OVERRIDES = {
     "autovacuum": "off",
     "checkpoint_timeout": "1h",
     "max_wal_size": "1GB",
-    "max_connections": "200",
+    "max_connections": str(100 * (1 + int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")))),
     "shared_buffers": "128MB",
     # If root runs the tests, the sides of an `up` connect as other users.
     "unix_socket_permissions": "0777",
