@@ -43,7 +43,7 @@ from tests import (
 )
 from tests.folders import find_base
 from tests.kept_sessions import SESSIONS
-from tests.recycled_databases import RecycledDatabase
+from tests.recycled_databases import RecycledDatabase, as_superuser
 from tests.waits import TIMEOUT_S
 
 from merchant_wallet.base.clock import now_ms
@@ -125,9 +125,10 @@ class SharedPostgres:
         return RecycledDatabase(name, self.url_of(name))
 
     def drop(self, name: str) -> None:
-        """Drop a database and end its sessions."""
+        """Drop a database and end its sessions: as superuser, since the server's own processes are his."""
         SESSIONS.end_all(name)
-        self.execute(f"DROP DATABASE {name} WITH (FORCE)")
+        with psycopg.connect(as_superuser(self.url), autocommit=True) as server:
+            server.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
 
     @contextmanager
     def closing(self, url: str) -> Iterator[None]:
