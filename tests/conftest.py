@@ -125,7 +125,7 @@ class SharedPostgres:
         return RecycledDatabase(name, self.url_of(name))
 
     def drop(self, name: str) -> None:
-        """Drop a database and end its sessions: as superuser, since the server's own processes are his."""
+        """Drop a database and end its sessions: as superuser, since a session of his may still be ending."""
         SESSIONS.end_all(name)
         with psycopg.connect(as_superuser(self.url), autocommit=True) as server:
             server.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
