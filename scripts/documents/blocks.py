@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from scripts.documents.alerts import show_metrics, show_runbook
+from scripts.documents.decisions import show_index
 from scripts.documents.field_tables import make_field_tables, show_table
 from scripts.documents.packages import list_map_rows
 from scripts.documents.sandbox_tables import make_sandbox_tables
@@ -64,6 +65,7 @@ def make_blocks(story: Story) -> dict[str, str]:
         "commands": _fence("text", "\n".join(_list_commands(load_all_commands(), PROGRAM))),
         "metrics": show_table(("Metric", "What it says", "Shown by", "Wrong when"), show_metrics()),
         "runbook": show_runbook(),
+        "decisions": show_index(),
         "nginx": _fence("nginx", _read_deployed("nginx.conf")),
         "haproxy": _fence("haproxy", _read_deployed("haproxy.cfg")),
         "log keys": _show_log_keys(),

@@ -10,7 +10,8 @@ from typing import Final
 
 ROOT: Final = Path(__file__).parent.parent.parent
 PAGES: Final = tuple(
-    ROOT / "docs" / name for name in ("integrating.md", "operating.md", "settings.md", "ARCHITECTURE.md")
+    ROOT / "docs" / name
+    for name in ("integrating.md", "operating.md", "settings.md", "ARCHITECTURE.md", "decisions/README.md")
 )
 
 _BLOCK: Final = re.compile(r"<!-- begin: (?P<name>[^>]+) -->\n.*?<!-- end: (?P=name) -->", re.DOTALL)

@@ -5,12 +5,18 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from scripts.documents.decisions import FOLDER, list_pages, read_decision
 from scripts.documents.packages import list_packages
 from tests.rows import each_row
 
 ROOT = Path(__file__).parents[2]
-DECISIONS = sorted((ROOT / "docs" / "decisions").glob("*.md"))
-PAGES = [*sorted((ROOT / "docs").glob("*.md")), *DECISIONS, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]
+DECISIONS = list_pages()
+PAGES = [
+    *sorted((ROOT / "docs").glob("*.md")),
+    *sorted(FOLDER.glob("*.md")),
+    ROOT / "CONTRIBUTING.md",
+    ROOT / "CHANGELOG.md",
+]
 MAX_DECISION_LINES = 60
 WORD_ROW = r"^\| ([a-z][a-z -]+) \|"
 
@@ -62,6 +68,25 @@ def test_a_decision_has_its_four_parts_and_fits_a_page(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     assert re.findall(r"^\*\*(\w+)\.\*\*", text, re.M) == ["Context", "Decision", "Weighed", "Consequences"]
     assert len(text.splitlines()) <= MAX_DECISION_LINES
+
+
+def test_what_supersedes_a_decision_is_later() -> None:
+    known = {page.name[:4] for page in DECISIONS}
+    for decision in map(read_decision, DECISIONS):
+        assert set(decision.successors) <= known, decision.page.name
+        assert all(number > decision.number for number in decision.successors), decision.page.name
+
+
+def test_a_decision_that_replaces_another_is_named_by_its_status() -> None:
+    decisions = {page.name[:4]: read_decision(page) for page in DECISIONS}
+    silent = [
+        (number, older)
+        for number, decision in decisions.items()
+        for older in decision.replaced
+        if number not in decisions[older].successors
+    ]
+    assert len(decisions) > 100
+    assert silent == []
 
 
 def test_every_dependency_has_its_line() -> None:
