@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from scripts.documents.runbook import Steps, read_steps
+
 from merchant_wallet.observability.metric_rows import INSTALLATION, NOW, Alert, Metric, divide
 from merchant_wallet.observability.metric_table import METRICS, SHOWN_ONCE, list_samples
 
@@ -45,13 +47,27 @@ def write_rules() -> str:
 
 
 def show_runbook() -> str:
-    """What to do, with a heading for each alert."""
+    """The steps of each alert under its own heading. Raises KeyError for an alert without steps."""
+    steps = read_steps()
     return "\n\n".join(
-        f"#### {alert.name}\n\n{_show_metric(metric)}: {_show_condition(alert)}. "
-        f"{'It pages' if alert.severity == 'page' else 'A ticket'}. {alert.means}\n\n"
-        f"{' '.join(filter(None, (alert.first, metric.remedy)))}"
+        _show_alert(metric, alert, steps[alert.name])
         for once in (False, True)
         for metric, alert in _list_alerts(once=once)
+    )
+
+
+def _show_alert(metric: Metric, alert: Alert, steps: Steps) -> str:
+    kind = "It pages" if alert.severity == "page" else "A ticket"
+    return "\n".join(
+        (
+            f"#### {alert.name}\n",
+            f"{_show_metric(metric)}: {_show_condition(alert)}. {kind}.\n",
+            f"- **For merchants:** {alert.means}",
+            f"- **Look:** `{steps.look}`",
+            f"- **Do:** {steps.act}",
+            f"- **Wake:** {steps.wake or 'Nobody.'}",
+            f"- **Over:** {steps.over}",
+        )
     )
 
 

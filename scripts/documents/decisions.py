@@ -1,4 +1,4 @@
-"""The decisions of `docs/decisions`: each page's number, title and status, and the index. Pure but for reading the pages."""
+"""The decisions of `docs/decisions`: each page's number, title and status, and the index of all."""
 
 import re
 from pathlib import Path
