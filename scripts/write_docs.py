@@ -14,6 +14,7 @@ from scripts.documents.dashboards import write_dashboards
 from scripts.documents.interface import write_examples, write_interface
 from scripts.documents.pages import PAGES, renew
 from scripts.documents.story import Story, run_story
+from scripts.site.drawings import write_flows
 
 from merchant_wallet import postgres
 from merchant_wallet.observability import logs
@@ -28,7 +29,7 @@ def main() -> None:
     for page in PAGES:
         page.write_text(renew(page.read_text(encoding="utf-8"), blocks), encoding="utf-8")
         print(f"wrote {page.name}")
-    _write({RULES: write_rules(), **write_dashboards()})
+    _write({RULES: write_rules(), **write_dashboards(), **write_flows()})
     # The document has the examples in it.
     _write(write_examples(story))
     _write(write_interface())

@@ -5,13 +5,16 @@ A picture is at most 640 wide, so that its text can be read on a phone, where it
 """
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Final
 
+from scripts.site.flows import FLOWS
 from scripts.site.plan import Language
 from scripts.site.svg import Arrow, Box, Text, picture
 
 from merchant_wallet.book.rules.withdrawals import LEGAL_STEPS
 
+IMAGES: Final = Path(__file__).parents[2] / "docs" / "images"
 FINAL: Final = "d-final"
 GOOD: Final = "d-good"
 BAD: Final = "d-bad"
@@ -25,10 +28,16 @@ def draw(name: str, language: Language) -> str:
         "order": _draw_order,
         "payment": _draw_payment,
         "retry": _draw_retry,
+        **{flow: lambda _, make=make: make().show_figure() for flow, make in FLOWS.items()},
     }
     if name not in makers:
         raise LookupError(f"there is no drawing {name}; there are {', '.join(makers)}")
     return makers[name](language == "zh")
+
+
+def write_flows() -> dict[Path, str]:
+    """The pictures that documents show as files, by their paths."""
+    return {IMAGES / f"{name}.svg": make().show_file() for name, make in FLOWS.items()}
 
 
 def _draw_book(zh: bool) -> str:

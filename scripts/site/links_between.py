@@ -1,7 +1,7 @@
 """Where links between documents lead on the site. Pure, apart from reading the documents.
 
 Rules: a link to a heading leads to the page that has the heading. A link to a file that is no part of the
-site (a decision, the code) becomes plain text.
+site (a decision, the code) becomes plain text. A drawing becomes the figure itself.
 """
 
 import os
@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Final
 
+from scripts.site.drawings import draw
 from scripts.site.plan import INTEGRATING, list_pages
 from scripts.site.reference import find, split
 from scripts.site.texts import WRITTEN, read
@@ -22,6 +23,7 @@ HOMES: Final = {
     "settings.md": "operating/settings",
     "chains.md": "operating/chains",
     "scaling.md": "operating/scaling",
+    "debugging.md": "operating/debugging",
 }
 """The page for a link to a whole document."""
 READMES: Final = {
@@ -31,6 +33,7 @@ READMES: Final = {
 """The page of each client's README, by its folder."""
 IN_BOTH: Final = {INTEGRATING: HOMES[INTEGRATING]}
 """Of these, the one that is in both languages."""
+_DRAWING: Final = re.compile(r"images/(flow-\w+)\.svg")
 SECTION: Final = re.compile(r"^<!-- section: ([\w-]+)( own)? -->$", re.MULTILINE)
 _LINK = re.compile(
     r"(?P<code>```.*?```|`[^`\n]*`)|(?P<mark>!?)\[(?P<words>(?:[^\[\]]|\[[^\]]*\])*)\]\((?P<target>[^)\s]+)\)",
@@ -81,6 +84,8 @@ def rewrite(text: str, page: str, source: str, homes: Mapping[str, str] = HOMES)
         target = found["target"]
         if found["code"] or target.startswith("https://"):
             return found[0]
+        if found["mark"] and (drawing := _DRAWING.fullmatch(target)):
+            return draw(drawing[1], "en")
         name, _, anchor = target.partition("#")
         if not name and source not in homes:
             return found[0]

@@ -148,6 +148,7 @@ OPERATING: Final = Part(
         Page("operating/watch", "Watch", "", ("watch",), "operating.md"),
         Page("operating/upgrade", "Upgrade", "", ("upgrade",), "operating.md"),
         Page("operating/trouble", "Trouble", "", ("trouble",), "operating.md"),
+        Page("operating/debugging", "Debugging", "", ("*",), "debugging.md"),
         Page("operating/disaster", "Disaster", "", ("disaster",), "operating.md"),
         Page("operating/growth", "Growth", "", ("growth",), "operating.md"),
         Page("operating/limits", "Limits", "", ("limits-of-this-version",), "operating.md"),

@@ -12,6 +12,19 @@ _MARKER: Final = (
     ' orient="auto-start-reverse"><path class="d-head" d="M0 0.6 7.4 4 0 7.4z"/></marker></defs>'
 )
 LINE_HEIGHT: Final = 19
+_FILE_STYLE: Final = (
+    "text{font:14px sans-serif;fill:#1d2b2e;text-anchor:middle;dominant-baseline:central}"
+    "text[text-anchor=start]{text-anchor:start}text[text-anchor=end]{text-anchor:end}"
+    ".d-strong{font-weight:650}.d-small{font-size:12.5px;fill:#4a5b5e}"
+    ".d-on-line{paint-order:stroke;stroke:#fff;stroke-width:4px;stroke-linejoin:round}"
+    ".d-label{font-size:13px;font-weight:650;fill:#4a5b5e}"
+    ".d-box{fill:#fff;stroke:#5a6c6f;stroke-width:1.3}.d-frame{fill:#f8fafa;stroke:#d5dddd}"
+    ".d-soft,.d-final{fill:#eef2f2}.d-final{stroke-width:2.4}"
+    "rect.d-good{fill:#dff3e7;stroke:#12683c}rect.d-bad{fill:#fbe6e3;stroke:#a3271d}"
+    ".d-line{fill:none;stroke:#5a6c6f;stroke-width:1.6}path.d-good{stroke:#12683c}path.d-bad{stroke:#a3271d}"
+    ".d-life{stroke-dasharray:2 4;stroke-width:1.2;marker-end:none}.d-head{fill:#5a6c6f}"
+)
+"""The classes of the site's style sheet, for a picture that stands alone."""
 
 
 class Box(NamedTuple):
@@ -72,16 +85,49 @@ class Text(NamedTuple):
         return f'<text class="{self.kind}" {place}>{escape(self.text)}</text>'
 
 
+class Picture(NamedTuple):
+    """A whole picture. Its title says what it shows, its description says so to those who can't see it."""
+
+    name: str
+    title: str
+    description: str
+    width: int
+    height: int
+    parts: list[Box | Arrow | Text]
+
+    def show_figure(self) -> str:
+        """As a figure that HTML and Markdown take on one line. The site's style sheet gives its colours."""
+        return (
+            f'<figure class="drawing" id="drawing-{self.name}" tabindex="0">'
+            f'<svg viewBox="0 0 {self.width} {self.height}" role="img" {self._labels}>{self._draw()}</svg>'
+            f"<figcaption>{escape(self.title)}</figcaption></figure>"
+        )
+
+    def show_file(self) -> str:
+        """As a file of its own, in light colours on white: a forge shows it on any ground."""
+        return (
+            f'<svg xmlns="http://www.w3.org/2000/svg" width="{self.width}" height="{self.height}" '
+            f'viewBox="0 0 {self.width} {self.height}" role="img" {self._labels}>'
+            f'<style>{_FILE_STYLE}</style><rect width="100%" height="100%" fill="#fff"/>'
+            f"{self._draw()}</svg>\n"
+        )
+
+    @property
+    def _labels(self) -> str:
+        return f'aria-labelledby="{self.name}-title {self.name}-text"'
+
+    def _draw(self) -> str:
+        marker = f"arrow-{self.name}"
+        drawn = (part.draw(marker) if isinstance(part, Arrow) else part.draw() for part in self.parts)
+        return (
+            f'<title id="{self.name}-title">{escape(self.title)}</title>'
+            f'<desc id="{self.name}-text">{escape(self.description)}</desc>'
+            f"{_MARKER.format(name=marker)}{''.join(drawn)}"
+        )
+
+
 def picture(
     name: str, title: str, description: str, width: int, height: int, parts: list[Box | Arrow | Text]
 ) -> str:
-    """A whole picture, as a figure that HTML and Markdown take on one line."""
-    marker = f"arrow-{name}"
-    drawn = "".join(part.draw(marker) if isinstance(part, Arrow) else part.draw() for part in parts)
-    return (
-        f'<figure class="drawing" id="drawing-{name}" tabindex="0">'
-        f'<svg viewBox="0 0 {width} {height}" role="img" aria-labelledby="{name}-title {name}-text">'
-        f'<title id="{name}-title">{escape(title)}</title><desc id="{name}-text">{escape(description)}</desc>'
-        f"{_MARKER.format(name=marker)}{drawn}</svg>"
-        f"<figcaption>{escape(title)}</figcaption></figure>"
-    )
+    """A whole picture as a figure."""
+    return Picture(name, title, description, width, height, parts).show_figure()

@@ -11,10 +11,16 @@ from tests.conftest import TEMPLATE, SharedPostgres
 
 
 @pytest.fixture(scope="package")
-def story(postgres: SharedPostgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
-    """A new run of the story behind the printed examples."""
+def story_database(postgres: SharedPostgres) -> Iterator[str]:
+    """The database that the story is run on."""
     with postgres.database(TEMPLATE) as url:
-        yield asyncio.run(run_story(url, tmp_path_factory.mktemp("story")))
+        yield url
+
+
+@pytest.fixture(scope="package")
+def story(story_database: str, tmp_path_factory: pytest.TempPathFactory) -> Story:
+    """A new run of the story behind the printed examples."""
+    return asyncio.run(run_story(story_database, tmp_path_factory.mktemp("story")))
 
 
 @pytest.fixture(scope="package")
