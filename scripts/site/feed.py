@@ -8,6 +8,7 @@ unreleased.
 import re
 from datetime import UTC, datetime
 from html import escape
+from itertools import groupby
 from typing import Final, NamedTuple
 from xml.etree import ElementTree
 
@@ -15,6 +16,8 @@ ATOM: Final = "http://www.w3.org/2005/Atom"
 FEED: Final = "changelog.atom"
 _ID: Final = "urn:merchant-wallet:changelog"
 _HEADING: Final = re.compile(r"^## (.+)$", re.MULTILINE)
+_BLOCK: Final = re.compile(r"^(?=- |### )|\n\n", re.MULTILINE)
+_TAGS: Final = {"- ": "li", "### ": "h3", "**": "h4"}
 
 
 class Release(NamedTuple):
@@ -66,12 +69,20 @@ def _add(parent: ElementTree.Element, name: str, text: str = "", **attributes: s
 
 
 def _write_html(text: str) -> str:
-    """A list of lines as HTML; code is the only mark in it."""
-    points = [
-        " ".join(point.split()) for point in re.split(r"^- ", text, flags=re.MULTILINE) if point.strip()
-    ]
-    marked = (re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(point, quote=False)) for point in points)
-    return f"<ul>{''.join(f'<li>{point}</li>' for point in marked)}</ul>"
+    """Headings, paragraphs and lists as HTML. Of marks within a line code alone is kept."""
+    blocks = [" ".join(block.split()) for block in _BLOCK.split(text) if block.strip()]
+    html = []
+    for is_list, group in groupby(blocks, lambda block: block.startswith("- ")):
+        written = "".join(_write_block(block) for block in group)
+        html.append(f"<ul>{written}</ul>" if is_list else written)
+    return "".join(html)
+
+
+def _write_block(block: str) -> str:
+    tag = next((tag for mark, tag in _TAGS.items() if block.startswith(mark)), "p")
+    words = re.sub(r"\[([^\]]+)\]\([^)]*\)", r"\1", re.sub(r"^(?:- |### |\*\*)|\*\*$", "", block))
+    marked = re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(words, quote=False))
+    return f"<{tag}>{marked}</{tag}>"
 
 
 def write_page(releases: list[Release], title: str, intro: str) -> str:

@@ -11,8 +11,19 @@ CHANGELOG = """# Changelog
 
 ## Unreleased (0.2.0)
 
+### Added
+
+**For merchants**
+
 - A new thing with `code` & more
   on two lines.
+- A [page](docs/page.md).
+
+### Fixed
+
+For those who ran it before:
+
+- A fault.
 
 ## 0.1.0 (2026-10-01)
 
@@ -36,7 +47,9 @@ def test_each_version_is_an_entry_with_its_own_id_and_date() -> None:
         "2026-10-01T00:00:00+00:00",
     ]
     assert entries[0].findtext(name("content")) == (
-        "<ul><li>A new thing with <code>code</code> &amp; more on two lines.</li></ul>"
+        "<h3>Added</h3><h4>For merchants</h4>"
+        "<ul><li>A new thing with <code>code</code> &amp; more on two lines.</li><li>A page.</li></ul>"
+        "<h3>Fixed</h3><p>For those who ran it before:</p><ul><li>A fault.</li></ul>"
     )
 
 
