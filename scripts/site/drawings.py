@@ -5,6 +5,7 @@ A picture is at most 640 wide, so that its text can be read on a phone, where it
 """
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -28,7 +29,7 @@ def draw(name: str, language: Language) -> str:
         "order": _draw_order,
         "payment": _draw_payment,
         "retry": _draw_retry,
-        **{flow: lambda _, make=make: make().show_figure() for flow, make in FLOWS.items()},
+        **{flow: partial(_draw_flow, flow) for flow in FLOWS},
     }
     if name not in makers:
         raise LookupError(f"there is no drawing {name}; there are {', '.join(makers)}")
@@ -38,6 +39,11 @@ def draw(name: str, language: Language) -> str:
 def write_flows() -> dict[Path, str]:
     """The pictures that documents show as files, by their paths."""
     return {IMAGES / f"{name}.svg": make().show_file() for name, make in FLOWS.items()}
+
+
+def _draw_flow(name: str, _zh: bool) -> str:
+    """One of the pictures for operators, whose pages are English alone."""
+    return FLOWS[name]().show_figure()
 
 
 def _draw_book(zh: bool) -> str:
