@@ -176,6 +176,16 @@ def test_the_picture_of_an_orders_life_has_every_status_and_every_step() -> None
     )
 
 
+def test_the_page_on_debugging_shows_each_flow_as_a_figure(site: Path) -> None:
+    page = (site / "operating" / "debugging" / "index.html").read_text(encoding="utf-8")
+    assert re.findall(r'id="drawing-(flow-\w+)"', page) == [
+        "flow-transfer",
+        "flow-withdrawal",
+        "flow-deposit",
+    ]
+    assert "images/flow-" not in page
+
+
 def test_anchors_are_those_of_the_document() -> None:
     assert anchor_of("Idempotency and retries") == "idempotency-and-retries"
     assert anchor_of("PHP (8 and newer)") == "php-8-and-newer"
