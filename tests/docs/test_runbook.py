@@ -5,6 +5,7 @@ import shlex
 from pathlib import Path
 from typing import Any, Final
 
+import pytest
 from scripts.documents.runbook import read_steps
 
 from merchant_wallet.cli.program import load_all_commands
@@ -13,12 +14,16 @@ from merchant_wallet.observability.metric_table import METRICS
 SOURCES: Final = Path(__file__).parents[2] / "src"
 STEPS: Final = read_steps()
 OTHER_PROGRAMS: Final = {"journalctl", "df", "timedatectl"}
-COMMANDS: Final = load_all_commands()
 
 
-def find_command(words: list[str]) -> tuple[Any, list[str]]:
+@pytest.fixture(scope="module")
+def commands() -> Any:
+    """The whole command line. To import it takes a moment, so no other test waits for it."""
+    return load_all_commands()
+
+
+def find_command(command: Any, words: list[str]) -> tuple[Any, list[str]]:
     """The command that the words name, and the words behind its name. Raises KeyError."""
-    command = COMMANDS
     while getattr(command, "commands", None) and words and not words[0].startswith("-"):
         command, words = command.commands[words[0]], words[1:]
     return command, words
@@ -40,27 +45,27 @@ def test_what_pages_wakes_somebody() -> None:
     assert sorted(name for name in pages if not STEPS[name].wake) == []
 
 
-def test_each_first_command_exists_with_its_options() -> None:
+def test_each_first_command_exists_with_its_options(commands: Any) -> None:
     for name, steps in STEPS.items():
         program, *words = shlex.split(steps.look)
         if program in OTHER_PROGRAMS:
             continue
         assert program == "merchant-wallet", name
-        command, rest = find_command(words)
+        command, rest = find_command(commands, words)
         is_group = getattr(command, "commands", None) and not command.invoke_without_command
         assert not is_group, f"{name}: {steps.look} is a group"
         known = {option for parameter in command.params for option in parameter.opts}
         assert [word for word in rest if word.startswith("--") and word not in known] == [], name
 
 
-def test_what_the_steps_quote_is_a_command_or_a_text_of_the_program() -> None:
+def test_what_the_steps_quote_is_a_command_or_a_text_of_the_program(commands: Any) -> None:
     code = " ".join(path.read_text(encoding="utf-8") for path in SOURCES.rglob("*.py"))
-    groups = set(COMMANDS.commands)
+    groups = set(commands.commands)
     unknown = []
     for quoted in list_quoted():
         words = shlex.split(quoted) if "'" not in quoted else quoted.split()
         if words[0] in groups:
-            find_command(words)
+            find_command(commands, words)
         elif words[0] not in OTHER_PROGRAMS | {"systemctl"} and quoted not in code:
             unknown.append(quoted)
     assert unknown == []
