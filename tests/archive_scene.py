@@ -17,7 +17,6 @@ from merchant_wallet.book import commands
 from merchant_wallet.book.archive.closing import close_months
 from merchant_wallet.book.archive.files import ArchiveFolder
 from merchant_wallet.book.archive.removal import remove_rows
-from merchant_wallet.book.checkpoint_keys import OLD_KEY
 from merchant_wallet.book.outcomes import Adjusted
 from merchant_wallet.processes.base import make_base
 from merchant_wallet.reporting import rollup
@@ -70,7 +69,7 @@ async def checkpoint(url: str, variables: dict[str, str], at_ms: int) -> None:
     """Write a checkpoint of each book, as the worker does."""
     base = make_base(load_settings(variables), url)
     async with await connect(url) as conn:
-        signer = await open_service_signer(conn, base.settings, base.keyring.derive(OLD_KEY), at_ms)
+        signer = await open_service_signer(conn, base.settings, at_ms)
         await write_checkpoints(conn, signer, base.checkpoint_dir, at_ms, interval_ms=0)
 
 

@@ -23,9 +23,8 @@ from merchant_wallet.book.checkpoints import (
     list_checkpointed,
 )
 
-OLD_KEY = b"o" * 32
-SIGNER = CheckpointSigner(b"k" * 32, OLD_KEY)
-OTHER = CheckpointSigner(b"l" * 32, OLD_KEY)
+SIGNER = CheckpointSigner(b"k" * 32)
+OTHER = CheckpointSigner(b"l" * 32)
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from tests.cells.test_workers import open_shop, order, status
 from tests.crash_points import before_change, run_killed
 from tests.journeys.conftest import MASTER_KEY, Shop, running
 from tests.merchants.test_xpub_pool import KEYRING, NOW_MS, accounts
-from tests.rollback.test_checkpoint_task import OLD_KEY, REQUEST
+from tests.rollback.test_checkpoint_task import REQUEST
 
 from merchant_wallet.audit.checkpointing.acceptance import EvidenceSources, accept
 from merchant_wallet.audit.checkpointing.frozen_orders import NO_PAYOUT
@@ -96,7 +96,7 @@ async def _accept(layout: Layout, folder: Path) -> tuple[int, ...]:
 
         accepted = await accept(
             Databases(home, {layout.far_id: far}),
-            EvidenceSources(folder, OLD_KEY),
+            EvidenceSources(folder),
             REQUEST,
             restore=give_back,
         )

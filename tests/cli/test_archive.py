@@ -16,7 +16,6 @@ from merchant_wallet.audit.checkpointing.keys import open_or_create_signer
 from merchant_wallet.base.codes import Refusal
 from merchant_wallet.base.config import load_settings
 from merchant_wallet.book.archive import removal
-from merchant_wallet.book.checkpoint_keys import OLD_KEY
 from merchant_wallet.book.checkpoints import Checkpoint
 from merchant_wallet.book.commands import Adjust, Exchange, Submission, UserToMerchant
 from merchant_wallet.book.outcomes import Adjusted, Exchanged, Outcome, Transferred
@@ -331,7 +330,7 @@ def test_a_checkpoint_of_an_archived_entry_is_compared_with_its_file(
     wallet: Wallet, named: dict[str, int]
 ) -> None:
     base = make_base(load_settings(wallet.variables), wallet.url)
-    signer = open_or_create_signer(base.settings, base.keyring.derive(OLD_KEY))
+    signer = open_or_create_signer(base.settings)
     entry_id = named["debit 2025-10 1"]
     ((place, seen),) = wallet.read(
         "select (select count(*) from entry o where o.entry_id <= e.entry_id), hash from entry e"

@@ -19,7 +19,6 @@ from merchant_wallet.audit.checkpointing.signing import CheckpointSigner, write_
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.config import load_settings
 from merchant_wallet.base.db import connect
-from merchant_wallet.book.checkpoint_keys import OLD_KEY
 from merchant_wallet.cli import terminal
 from merchant_wallet.cli.failures import Failure
 from merchant_wallet.cli.finance_output import check_output
@@ -80,7 +79,7 @@ async def checkpoint_log(wallet: Wallet) -> None:
     """What the worker does with the audit log each minute."""
     base = make_base(load_settings(wallet.variables), wallet.url)
     async with await connect(wallet.url) as conn:
-        signer = await open_service_signer(conn, base.settings, base.keyring.derive(OLD_KEY), now_ms())
+        signer = await open_service_signer(conn, base.settings, now_ms())
         assert await write_audit_checkpoint(conn, signer, base.checkpoint_dir, now_ms(), interval_ms=0)
 
 

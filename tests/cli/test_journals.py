@@ -15,7 +15,6 @@ from tests.rows import each_row
 from merchant_wallet.audit.checkpointing.keys import open_service_signer
 from merchant_wallet.base.config import load_settings
 from merchant_wallet.base.db import connect
-from merchant_wallet.book.checkpoint_keys import OLD_KEY
 from merchant_wallet.cli import journals
 from merchant_wallet.cli.failures import Failure
 from merchant_wallet.cli.journals import read_moment
@@ -39,7 +38,7 @@ def shop(wallet: Wallet) -> Wallet:
 async def checkpoint(wallet: Wallet, at_ms: int) -> int:
     base = make_base(load_settings(wallet.variables), wallet.url)
     async with await connect(wallet.both_url) as conn:
-        signer = await open_service_signer(conn, base.settings, base.keyring.derive(OLD_KEY), at_ms)
+        signer = await open_service_signer(conn, base.settings, at_ms)
         return await write_checkpoints(conn, signer, base.checkpoint_dir, at_ms)
 
 

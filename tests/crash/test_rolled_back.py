@@ -21,7 +21,6 @@ from merchant_wallet.audit.checkpointing.keys import open_or_create_signer
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.db import connect, connect_sync
 from merchant_wallet.base.settings import Settings
-from merchant_wallet.book.checkpoint_keys import OLD_KEY
 from merchant_wallet.processes.base import make_base
 
 ADDRESS = "0x742d35cc6634c0532925a3b844bc454e4438f44e"
@@ -72,7 +71,7 @@ def checkpoint(service: Service) -> None:
 
     async def write() -> int:
         base = make_base(settings, service.database_url())
-        signer = open_or_create_signer(settings, base.keyring.derive(OLD_KEY))
+        signer = open_or_create_signer(settings)
         async with await connect(base.url) as conn:
             return await write_checkpoints(conn, signer, base.checkpoint_dir, now_ms(), interval_ms=0)
 

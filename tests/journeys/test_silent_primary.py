@@ -15,7 +15,7 @@ from tests.waits import wait_until
 
 from merchant_wallet.base.db import connect
 from merchant_wallet.base.hosts import Hosts
-from merchant_wallet.book.checkpoint_keys import OLD_KEY, load_keys
+from merchant_wallet.book.checkpoint_keys import load_keys
 from merchant_wallet.book.verification.verify import BookReport, verify_book
 
 
@@ -93,5 +93,5 @@ def test_what_an_asynchronous_primary_alone_has_answered_is_found_after_it_was_l
 async def _verify(platform: Platform, shop: Shop, url: str) -> BookReport:
     folder = platform.base.checkpoint_dir
     async with await connect(url) as conn:
-        keys = await load_keys(conn, folder, platform.base.keyring.derive(OLD_KEY))
+        keys = await load_keys(conn, folder)
         return await verify_book(conn, conn, shop.merchant_id, checkpoint_dir=folder, checkpoint_keys=keys)

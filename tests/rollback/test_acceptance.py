@@ -13,7 +13,6 @@ from structlog.testing import capture_logs
 from tests.book.fake_writer import COIN, MERCHANT_ID, START_MS, FakeWriter, on, write_history
 from tests.rollback.test_checkpoint_task import (
     LATER_MS,
-    OLD_KEY,
     OTHER,
     REQUEST,
     SIGNER,
@@ -98,7 +97,7 @@ def test_an_acceptance_that_is_killed_anywhere_leaves_the_signs_and_is_given_aga
 ) -> None:
     # No worker has run since the rollback, so only the files show it.
     assert on(fake_writer.url, list_evidence) == []
-    sources, saw = EvidenceSources(rolled_back, OLD_KEY), file_of(rolled_back, MERCHANT_ID).read_bytes()
+    sources, saw = EvidenceSources(rolled_back), file_of(rolled_back, MERCHANT_ID).read_bytes()
     accept_and_die(fake_writer, sources, module, name)
     [evidence] = keep(fake_writer, CheckpointTask(SIGNER, rolled_back))
     assert (evidence.merchant_id, evidence.kind) == (MERCHANT_ID, "behind")
@@ -119,11 +118,11 @@ def test_an_acceptance_that_is_killed_anywhere_leaves_the_signs_and_is_given_aga
 def test_a_replaced_key_whose_command_is_killed_leaves_a_sign(fake_writer: FakeWriter, folder: Path) -> None:
     fake_writer.fund(COIN)
     checkpoint(fake_writer, folder)
-    accept_and_die(fake_writer, EvidenceSources(folder, OLD_KEY), acceptance, "_record", OTHER)
+    accept_and_die(fake_writer, EvidenceSources(folder), acceptance, "_record", OTHER)
     assert [evidence.subject for evidence in on(fake_writer.url, list_evidence)] == ["key"]
     with pytest.raises(KeyDiffers):
-        accept_all(fake_writer, EvidenceSources(folder, OLD_KEY))
-    accepted = accept_all(fake_writer, EvidenceSources(folder, OLD_KEY), OTHER)
+        accept_all(fake_writer, EvidenceSources(folder))
+    accepted = accept_all(fake_writer, EvidenceSources(folder), OTHER)
     assert "1001.jsonl" in [file.name for file in accepted.files]
     assert keep(fake_writer, CheckpointTask(OTHER, folder)) == []
 
@@ -156,7 +155,7 @@ def test_a_list_that_was_kept_before_a_crash_is_not_kept_again(tmp_path: Path) -
 
 
 def test_evidence_of_two_acceptances_lies_in_two_folders(fake_writer: FakeWriter, rolled_back: Path) -> None:
-    sources, folders = EvidenceSources(rolled_back, OLD_KEY), []
+    sources, folders = EvidenceSources(rolled_back), []
     for _ in range(2):
         fake_writer.run("insert into rollback_evidence values (1001, 'book', 'behind', 'why', 1)")
         append_all(SIGNER, rolled_back, [HEAD])
@@ -166,7 +165,7 @@ def test_evidence_of_two_acceptances_lies_in_two_folders(fake_writer: FakeWriter
 
 def test_another_key_is_accepted_only_with_a_new_one(fake_writer: FakeWriter, folder: Path) -> None:
     publish(OTHER, folder)
-    sources = EvidenceSources(folder, OLD_KEY)
+    sources = EvidenceSources(folder)
     [evidence] = keep(fake_writer, CheckpointTask(SIGNER, folder))
     assert evidence.subject == "key"
     with pytest.raises(KeyDiffers):
@@ -183,7 +182,7 @@ def test_a_worker_with_the_replaced_key_writes_nothing_and_says_what_to_do(
     fake_writer.fund(COIN)
     old = CheckpointTask(SIGNER, folder)
     assert keep(fake_writer, old) == []
-    accept_all(fake_writer, EvidenceSources(folder, OLD_KEY), OTHER)
+    accept_all(fake_writer, EvidenceSources(folder), OTHER)
     with capture_logs() as logs:
         assert keep(fake_writer, old, LATER_MS + 60_000) == []
     assert [line["event"] for line in logs] == [
@@ -204,7 +203,7 @@ def test_without_the_signers_record_nothing_is_accepted_unless_all_open_orders_a
     fake_writer.run("insert into rollback_evidence values (1001, 'book', 'behind', 'why', 1)")
     resting = {"order_id": open_ids[0], "chain": "TRC20", "fence": 1, "claimed_by": "w"}
     fake_writer.insert("payout", **resting, claimed_until_ms=300_000)
-    sources = EvidenceSources(rolled_back, OLD_KEY, tmp_path / "signed.jsonl")
+    sources = EvidenceSources(rolled_back, tmp_path / "signed.jsonl")
     with pytest.raises(RecordMissing):
         accept_all(fake_writer, sources)
     assert len(on(fake_writer.url, list_evidence)) == 1
@@ -233,7 +232,7 @@ def test_a_record_that_can_not_be_read_is_a_sign_and_is_accepted_once_the_right_
     fake_writer: FakeWriter, rolled_back: Path, tmp_path: Path
 ) -> None:
     path = tmp_path / "signed.jsonl"
-    sources = EvidenceSources(rolled_back, OLD_KEY, path)
+    sources = EvidenceSources(rolled_back, path)
     for line in UNREADABLE:
         fake_writer.run("delete from rollback_evidence")
         path.write_bytes(line + b"\n")
@@ -255,7 +254,7 @@ def test_a_record_that_breaks_before_its_end_is_refused_before_any_file_is_moved
     path = record(tmp_path, *[pay(number, START_MS) for number in range(1, 2001)])
     path.write_bytes(b"nonsense\n" + path.read_bytes())
     with pytest.raises(RecordUnreadable):
-        accept_all(fake_writer, EvidenceSources(rolled_back, OLD_KEY, path))
+        accept_all(fake_writer, EvidenceSources(rolled_back, path))
     assert file_of(rolled_back, MERCHANT_ID).exists()
 
 

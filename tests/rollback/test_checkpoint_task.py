@@ -31,9 +31,8 @@ from merchant_wallet.book.checkpoint_keys import PUBLIC_KEY_FILE, load_keys
 from merchant_wallet.book.checkpoints import file_of
 from merchant_wallet.chains.keys.signing_journal import Release, SignedPayment
 
-OLD_KEY = b"o" * 32
-SIGNER = CheckpointSigner(b"k" * 32, OLD_KEY)
-OTHER = CheckpointSigner(b"l" * 32, OLD_KEY)
+SIGNER = CheckpointSigner(b"k" * 32)
+OTHER = CheckpointSigner(b"l" * 32)
 LATER_MS = START_MS + 120_000
 REQUEST = AcceptanceRequest("cli:ann", "restored the dump of 02:00", "terminal", LATER_MS)
 
@@ -129,7 +128,7 @@ def test_an_acceptance_keeps_the_evidence_names_it_in_the_log_and_lets_payouts_g
     checkpoint_task = CheckpointTask(SIGNER, rolled_back)
     [evidence] = keep(fake_writer, checkpoint_task)
     saved = file_of(rolled_back, MERCHANT_ID).read_bytes()
-    accepted = accept_all(fake_writer, EvidenceSources(rolled_back, OLD_KEY))
+    accepted = accept_all(fake_writer, EvidenceSources(rolled_back))
     assert accepted.evidence == [evidence]
     assert accepted.folder is not None
     assert (accepted.folder / "1001.jsonl").read_bytes() == saved
@@ -151,7 +150,7 @@ def test_nothing_can_be_accepted_that_does_not_show(fake_writer: FakeWriter, fol
     fake_writer.fund(COIN)
     checkpoint(fake_writer, folder)
     with pytest.raises(NothingToAccept):
-        accept_all(fake_writer, EvidenceSources(folder, OLD_KEY))
+        accept_all(fake_writer, EvidenceSources(folder))
     assert file_of(folder, MERCHANT_ID).exists()
     assert on(fake_writer.url, records.list_entries) == []
 
@@ -160,16 +159,16 @@ def test_an_acceptance_that_broke_off_is_given_again(fake_writer: FakeWriter, ro
     [evidence] = keep(fake_writer, CheckpointTask(SIGNER, rolled_back))
     # The file was moved, but the database does not know.
     file_of(rolled_back, MERCHANT_ID).rename(rolled_back / "moved")
-    accepted = accept_all(fake_writer, EvidenceSources(rolled_back, OLD_KEY))
+    accepted = accept_all(fake_writer, EvidenceSources(rolled_back))
     assert (accepted.evidence, accepted.files) == ([evidence], [])
 
 
 def test_a_lost_key_is_replaced_and_every_old_file_is_kept(fake_writer: FakeWriter, folder: Path) -> None:
     fake_writer.fund(COIN)
     checkpoint(fake_writer, folder)
-    accepted = accept_all(fake_writer, EvidenceSources(folder, OLD_KEY), OTHER)
+    accepted = accept_all(fake_writer, EvidenceSources(folder), OTHER)
     assert sorted(file.name for file in accepted.files) == ["1001.jsonl", PUBLIC_KEY_FILE]
-    keys = on(fake_writer.url, lambda conn: load_keys(conn, folder, OLD_KEY))
+    keys = on(fake_writer.url, lambda conn: load_keys(conn, folder))
     assert keys == OTHER.keys
     assert keep(fake_writer, CheckpointTask(OTHER, folder)) == []
     assert len(file_of(folder, MERCHANT_ID).read_bytes().splitlines()) == 1
@@ -218,7 +217,7 @@ def test_an_order_that_was_signed_and_is_not_known_or_not_taken_up_is_evidence(
     assert (evidence.subject, evidence.kind, evidence.merchant_id) == ("signer", "behind", 0)
     assert f"order {ids.compose(7, 9_005)} was signed at 2024-10-04T00:00:00Z" in evidence.cause
     assert evidence.cause.endswith("and 2 more later")
-    accept_all(fake_writer, EvidenceSources(folder, OLD_KEY, path))
+    accept_all(fake_writer, EvidenceSources(folder, path))
     assert keep(fake_writer, checkpoint_task) == []
     # A loss after that shows again.
     record(tmp_path, *sound, *lost, pay(ids.compose(7, 9_006), LATER_MS + 1))
@@ -245,7 +244,7 @@ def test_the_web_side_tells_what_it_sees_and_writes_nothing(
         async def open_one() -> AsyncConnection:
             return await AsyncConnection.connect(fake_writer.url, autocommit=True)
 
-        watch = RollbackMonitor(open_one, rolled_back, OLD_KEY, clock=lambda: LATER_MS)
+        watch = RollbackMonitor(open_one, rolled_back, clock=lambda: LATER_MS)
         await watch.compare()
         assert await list_evidence(conn) == []
         return watch
@@ -266,9 +265,7 @@ def test_two_workers_and_an_acceptance_at_once_leave_no_sign_behind(
         try:
             tasks = [CheckpointTask(SIGNER, rolled_back) for _ in others]
             keeping = [task.run_once(one, LATER_MS) for task, one in zip(tasks, others, strict=True)]
-            await asyncio.gather(
-                *keeping, accept(Databases(conn), EvidenceSources(rolled_back, OLD_KEY), REQUEST)
-            )
+            await asyncio.gather(*keeping, accept(Databases(conn), EvidenceSources(rolled_back), REQUEST))
         finally:
             for one in others:
                 await one.close()
@@ -289,7 +286,7 @@ def test_an_open_order_that_was_signed_in_what_was_lost_is_frozen(
     checkpoint(fake_writer, folder)
     record(tmp_path, *(pay(order_id, START_MS) for order_id in (*open_ids, *ended_ids)))
     fake_writer.run("insert into rollback_evidence values (1001, 'book', 'behind', 'why', 1)")
-    sources = EvidenceSources(folder, OLD_KEY, tmp_path / "signed.jsonl")
+    sources = EvidenceSources(folder, tmp_path / "signed.jsonl")
     assert list(accept_all(fake_writer, sources).frozen_orders) == open_ids
     frozen = fake_writer.run("select order_id from payout where frozen_ms is not null order by 1").fetchall()
     assert [order_id for (order_id,) in frozen] == open_ids
@@ -308,7 +305,7 @@ def test_an_order_whose_signed_bytes_the_database_has_is_not_frozen(
     )
     record(tmp_path, pay(order_id, START_MS), pay(order_id, START_MS))
     fake_writer.run("insert into rollback_evidence values (1001, 'book', 'behind', 'why', 1)")
-    sources = EvidenceSources(folder, OLD_KEY, tmp_path / "signed.jsonl")
+    sources = EvidenceSources(folder, tmp_path / "signed.jsonl")
     assert accept_all(fake_writer, sources).frozen_orders == ()
     another = msgspec.structs.replace(pay(order_id, START_MS + 1), digest=bytes(31) + b"1")
     record(tmp_path, pay(order_id, START_MS), another)

@@ -25,9 +25,8 @@ from merchant_wallet.book import checkpoint_keys
 from merchant_wallet.book.checkpoint_keys import PUBLIC_KEY_FILE
 from merchant_wallet.book.checkpoints import Checkpoint, file_of
 
-OLD_KEY = b"o" * 32
-SIGNER = CheckpointSigner(b"k" * 32, OLD_KEY)
-OTHER = CheckpointSigner(b"l" * 32, OLD_KEY)
+SIGNER = CheckpointSigner(b"k" * 32)
+OTHER = CheckpointSigner(b"l" * 32)
 
 
 @pytest.fixture
@@ -55,7 +54,7 @@ def checkpoint(fake_writer: FakeWriter, folder: Path) -> int:
 def compare(fake_writer: FakeWriter, folder: Path) -> list[RollbackEvidence]:
     return on(
         fake_writer.url,
-        lambda conn: Comparison(folder, OLD_KEY).find_evidence(conn, ReachedCells(conn, NO_CELLS), START_MS),
+        lambda conn: Comparison(folder).find_evidence(conn, ReachedCells(conn, NO_CELLS), START_MS),
     )
 
 

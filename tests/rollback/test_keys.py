@@ -13,11 +13,9 @@ from merchant_wallet.book.checkpoint_keys import PUBLIC_KEY_FILE, load_keys
 from merchant_wallet.processes.up import WORKER_ONLY
 from merchant_wallet.processes.web import run_serve
 
-OLD_KEY = b"o" * 32
-
 
 def open_signer(fake_writer: FakeWriter, settings: Settings) -> CheckpointSigner:
-    return on(fake_writer.url, lambda conn: open_service_signer(conn, settings, OLD_KEY, START_MS))
+    return on(fake_writer.url, lambda conn: open_service_signer(conn, settings, START_MS))
 
 
 def test_the_first_worker_creates_the_key_and_stores_its_name_in_two_places(
@@ -27,7 +25,7 @@ def test_the_first_worker_creates_the_key_and_stores_its_name_in_two_places(
     signer = open_signer(fake_writer, settings)
     assert (tmp_path / "checkpoint.key").stat().st_mode & 0o777 == 0o600
     assert (tmp_path / "checkpoints" / PUBLIC_KEY_FILE).read_text() == signer.public_key.hex() + "\n"
-    keys = on(fake_writer.url, lambda conn: load_keys(conn, settings.checkpoint_folder, OLD_KEY))
+    keys = on(fake_writer.url, lambda conn: load_keys(conn, settings.checkpoint_folder))
     assert keys == signer.keys
     assert open_signer(fake_writer, settings).public_key == signer.public_key
     assert fake_writer.run("select count(*) from checkpoint_key").fetchall() == [(1,)]
@@ -42,7 +40,7 @@ def test_a_folder_or_a_database_that_lost_the_public_key_gets_it_again(
     open_signer(fake_writer, settings)
     assert (tmp_path / "checkpoints" / PUBLIC_KEY_FILE).exists()
     fake_writer.run("delete from checkpoint_key")
-    keys = on(fake_writer.url, lambda conn: load_keys(conn, settings.checkpoint_folder, OLD_KEY))
+    keys = on(fake_writer.url, lambda conn: load_keys(conn, settings.checkpoint_folder))
     assert keys.public_key == signer.public_key
     open_signer(fake_writer, settings)
     assert fake_writer.run("select public_key from checkpoint_key").fetchall() == [(signer.public_key,)]
@@ -74,7 +72,7 @@ def test_a_key_is_never_shown(tmp_path: Path) -> None:
     settings = Settings(data=tmp_path, checkpoint_key=bytes(range(32)))
     assert "0102" not in repr(settings)
     assert "\\x01" not in repr(settings)
-    assert bytes(range(32)) not in repr(open_or_create_signer(settings, OLD_KEY)).encode()
+    assert bytes(range(32)) not in repr(open_or_create_signer(settings)).encode()
 
 
 def test_the_web_side_starts_without_the_key_and_refuses_to_start_with_it() -> None:

@@ -3,9 +3,6 @@
 Rules:
 - Workers sign checkpoints with an Ed25519 key (RFC 8032). Its public key is in the database and in a file
   beside the checkpoints. If the two differ, neither is trusted.
-- Before that, checkpoints had an HMAC. Its key is derived from the master key, which the web process has too.
-  Lines of that old form are accepted while no public key is known, and later only if a signed line covers
-  them.
 """
 
 from functools import lru_cache
@@ -22,8 +19,6 @@ from merchant_wallet.base.db import Queries
 QUERIES: Final = Queries(Path(__file__).with_name("checkpoint_keys.sql"))
 PUBLIC_KEY_FILE: Final = "checkpoint.pub"
 PUBLIC_KEY_BYTES: Final = 32
-OLD_KEY: Final = "checkpoint"
-"""The label that derives the key of the old form."""
 
 
 class CheckpointKeys(msgspec.Struct, frozen=True):
@@ -33,7 +28,6 @@ class CheckpointKeys(msgspec.Struct, frozen=True):
     """
 
     public_key: bytes | None
-    old_key: bytes
     problem: str | None = None
 
 
@@ -44,24 +38,21 @@ class FormerKey(msgspec.Struct, frozen=True):
     until_ms: int | None = None
 
 
-async def load_keys(conn: AsyncConnection[Any], folder: Path, old_key: bytes) -> CheckpointKeys:
+async def load_keys(conn: AsyncConnection[Any], folder: Path) -> CheckpointKeys:
     """Load the keys for a folder of checkpoints. Raises OSError, `psycopg.Error`."""
-    return join_keys(await read_pinned(conn), read_published(folder), old_key)
+    return join_keys(await read_pinned(conn), read_published(folder))
 
 
-def join_keys(
-    pinned: bytes | None, published: "bytes | InvalidPublicKey | None", old_key: bytes
-) -> CheckpointKeys:
+def join_keys(pinned: bytes | None, published: "bytes | InvalidPublicKey | None") -> CheckpointKeys:
     """Combine the database's key and the folder's key. Pure."""
     if isinstance(published, InvalidPublicKey):
-        return CheckpointKeys(pinned, old_key, f"{PUBLIC_KEY_FILE} beside the checkpoints is no public key")
+        return CheckpointKeys(pinned, f"{PUBLIC_KEY_FILE} beside the checkpoints is no public key")
     if None not in (pinned, published) and pinned != published:
         return CheckpointKeys(
             pinned,
-            old_key,
             f"{PUBLIC_KEY_FILE} beside the checkpoints is another key than the database names",
         )
-    return CheckpointKeys(pinned or published, old_key)
+    return CheckpointKeys(pinned or published)
 
 
 async def read_pinned(conn: AsyncConnection[Any]) -> bytes | None:

@@ -6,17 +6,11 @@ Rules:
   nothing, and the next writer removes it.
 - Every whole line must have the right form and a valid signature, and must match the journal.
 - Only workers can sign (see `checkpointing`). Their key is not in the database.
-
-Lines of the old form have an HMAC instead of a signature. They stand at the beginning of files older than the
-key. The first signed line after them covers their bytes. Old lines are refused without that line, or after
-it.
 """
 
 import asyncio
-import hashlib
-import hmac
 import os
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -38,16 +32,12 @@ MAX_LINE_BYTES: Final = 1024
 
 NO_CHECKPOINT: Final = "is no checkpoint"
 NOT_SIGNED: Final = "is not signed with this key"
-OLD_FORM: Final = "has the old form, which nothing signed covers"
-OTHER_LINES: Final = "covers other lines of the old form than stand before it"
 
 
 class Checkpoint(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True, omit_defaults=True):
     """One line: after `entry_count` entries, up to `last_entry_id`, the head was `head_hash` (hex).
 
-    `signature` is the hex Ed25519 signature over all of that and the time. The first signed line after lines
-    of the old form also covers their size in bytes and hex SHA-256. A line of the old form has a `mac`
-    instead, a hex HMAC-SHA256.
+    `signature` is the hex Ed25519 signature over all of that and the time. "" before it is signed.
     """
 
     merchant_id: int
@@ -55,9 +45,6 @@ class Checkpoint(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fie
     last_entry_id: int
     head_hash: str
     at_ms: int
-    mac: str = ""
-    old_bytes: int = 0
-    old_digest: str = ""
     signature: str = ""
 
 
@@ -80,22 +67,11 @@ class CheckpointLine(msgspec.Struct, frozen=True):
 def format_text_to_sign(checkpoint: Checkpoint) -> str:
     """The text that is signed. Pure."""
     c = checkpoint
-    head = f"{c.merchant_id};{c.entry_count};{c.last_entry_id};{c.head_hash};{c.at_ms}"
-    return f"checkpoint;2;{head};{c.old_bytes};{c.old_digest}"
-
-
-def make_old_mac(old_key: bytes, checkpoint: Checkpoint) -> str:
-    """The HMAC that a line of the old form must have. Pure."""
-    c = checkpoint
-    text = f"checkpoint;1;{c.merchant_id};{c.entry_count};{c.last_entry_id};{c.head_hash};{c.at_ms}"
-    return hmac.digest(old_key, text.encode(), "sha256").hex()
+    return f"checkpoint;1;{c.merchant_id};{c.entry_count};{c.last_entry_id};{c.head_hash};{c.at_ms}"
 
 
 def is_signed(keys: CheckpointKeys, checkpoint: Checkpoint) -> bool:
-    """Whether a line of either form was signed with these keys."""
-    if not checkpoint.signature:
-        expected = make_old_mac(keys.old_key, checkpoint)
-        return hmac.compare_digest(expected.encode(), checkpoint.mac.encode())
+    """Whether a line was signed with these keys."""
     if keys.public_key is None or keys.problem is not None:
         return False
     return verify_signature(keys.public_key, checkpoint.signature, format_text_to_sign(checkpoint))
@@ -118,41 +94,16 @@ class CheckpointFile:
         self._keys = keys
         self._offset = 0
         self._line_no = 0
-        self._old_digest = hashlib.sha256()
-        self._old_lines = 0
-        self._any_signed = False
 
     def read(self) -> list[CheckpointLine]:
         """The next lines; none at the end. A missing file has no lines."""
-        start = self._offset
-        raws, self._offset, self.torn = read_lines(self._path, start)
-        lines = list(self._judge_all(raws, start))
-        # Old lines can only be covered after the first worker had a key to sign with.
-        if not raws and self._old_lines and not self._any_signed and self._keys.public_key is not None:
-            self._old_lines = 0
-            return [CheckpointLine(self._line_no, None, OLD_FORM)]
-        return lines
-
-    def _judge_all(self, raws: Sequence[bytes], offset: int) -> Iterator[CheckpointLine]:
+        raws, self._offset, self.torn = read_lines(self._path, self._offset)
+        lines = []
         for raw in raws:
             self._line_no += 1
             checkpoint = decode_checkpoint(raw)
-            yield CheckpointLine(self._line_no, checkpoint, self._find_problem(raw, checkpoint, offset))
-            offset += len(raw)
-
-    def _find_problem(self, raw: bytes, checkpoint: Checkpoint | None, offset: int) -> str | None:
-        if checkpoint is None:
-            return NO_CHECKPOINT
-        if not is_signed(self._keys, checkpoint):
-            return NOT_SIGNED
-        if not checkpoint.signature:
-            self._old_digest.update(raw)
-            self._old_lines += 1
-            return OLD_FORM if self._any_signed else None
-        first, self._any_signed = not self._any_signed, True
-        covered = (checkpoint.old_bytes, checkpoint.old_digest)
-        expected = (offset, self._old_digest.hexdigest()) if first and self._old_lines else (0, "")
-        return None if covered == expected else OTHER_LINES
+            lines.append(CheckpointLine(self._line_no, checkpoint, _find_problem(self._keys, checkpoint)))
+        return lines
 
 
 async def do_nothing() -> None:
@@ -269,15 +220,13 @@ def read_tail(keys: CheckpointKeys, file: int, size: int) -> Tail:
         # The file has only a torn first line, or is not one of ours. Then nothing may be cut off.
         return Tail(0, None) if not start else Tail(size, CheckpointLine(0, None, NO_CHECKPOINT))
     checkpoint = decode_checkpoint(tail[tail.rfind(b"\n", 0, end - 1) + 1 : end])
-    return Tail(start + end, CheckpointLine(0, checkpoint, _find_last_problem(keys, checkpoint)))
+    return Tail(start + end, CheckpointLine(0, checkpoint, _find_problem(keys, checkpoint)))
 
 
-def _find_last_problem(keys: CheckpointKeys, checkpoint: Checkpoint | None) -> str | None:
+def _find_problem(keys: CheckpointKeys, checkpoint: Checkpoint | None) -> str | None:
     if checkpoint is None:
         return NO_CHECKPOINT
-    if not is_signed(keys, checkpoint):
-        return NOT_SIGNED
-    return OLD_FORM if not checkpoint.signature and keys.public_key is not None else None
+    return None if is_signed(keys, checkpoint) else NOT_SIGNED
 
 
 async def list_checkpointed(directory: Path) -> list[int]:

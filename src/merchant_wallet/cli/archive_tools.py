@@ -78,15 +78,14 @@ class Tools:
     async def open(cls, session: Session, *, changes: bool = False) -> "Tools":
         """Load keys. With `changes`, also open the signer. Raises Failure."""
         from merchant_wallet.book.archive.files import ArchiveFolder
-        from merchant_wallet.book.checkpoint_keys import OLD_KEY, load_keys
+        from merchant_wallet.book.checkpoint_keys import load_keys
 
         base = await session.open_base()
-        old_key = base.keyring.derive(OLD_KEY)
-        keys = await load_keys(session.conn, base.checkpoint_dir, old_key)
+        keys = await load_keys(session.conn, base.checkpoint_dir)
         tools = cls(session, ArchiveFolder(session.settings.archive_folder), keys)
         if changes:
             await tools._check_programs()
-            tools._open_signer(old_key)
+            tools._open_signer()
         return tools
 
     async def _check_programs(self) -> None:
@@ -100,13 +99,13 @@ class Tools:
                 f"These programs do not know the archive: {names}. Upgrade or stop them.", CANNOT_RUN
             )
 
-    def _open_signer(self, old_key: bytes) -> None:
+    def _open_signer(self) -> None:
         from merchant_wallet.audit.checkpointing.keys import has_private_key, open_or_create_signer
 
         settings = self.session.settings
         if self.keys.public_key is None:
             raise Failure("There are no signed checkpoints yet. Start `work`, and wait a minute.", CANNOT_RUN)
-        signer = open_or_create_signer(settings, old_key) if has_private_key(settings) else None
+        signer = open_or_create_signer(settings) if has_private_key(settings) else None
         if signer is None or signer.public_key != self.keys.public_key:
             raise Failure(
                 f"The checkpoint key is not in {settings.checkpoint_key_path}, or is another one: run this"

@@ -120,12 +120,12 @@ def verify(data: DataOption = None, as_json: JsonOption = False) -> None:
 async def _verify(session: Session) -> dict[str, Any]:
     from merchant_wallet.audit import checkpoints
     from merchant_wallet.audit.verify import verify as verify_log
-    from merchant_wallet.book.checkpoint_keys import OLD_KEY, load_keys
+    from merchant_wallet.book.checkpoint_keys import load_keys
 
     base = await session.open_base()
     report = await verify_log(session.conn)
     # Not in the snapshot's transaction: the snapshot does not see checkpoints that were written meanwhile.
-    keys = await load_keys(session.conn, base.checkpoint_dir, base.keyring.derive(OLD_KEY))
+    keys = await load_keys(session.conn, base.checkpoint_dir)
     seen = await checkpoints.check_checkpoints(session.conn, keys, base.checkpoint_dir)
     violation = report.violation or seen.violation
     return {

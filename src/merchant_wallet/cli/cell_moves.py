@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from merchant_wallet.base.config import has_master_key
 from merchant_wallet.cli import terminal
 from merchant_wallet.cli.failures import CANNOT_RUN, Failure, describe_database_error
 from merchant_wallet.cli.options import DataOption, JsonOption
@@ -200,17 +199,14 @@ def _warn_of_settings(session: Session, name: str) -> None:
 
 
 async def find_checkpoints(session: Session) -> "CheckpointFolder | None":
-    """The signed checkpoints that a copy is compared with. None, and a note, without them or their key."""
+    """The signed checkpoints that a copy is compared with. None, and a note, without them."""
     from merchant_wallet.book.archive.files import ArchiveFolder
-    from merchant_wallet.book.checkpoint_keys import OLD_KEY, load_keys
+    from merchant_wallet.book.checkpoint_keys import load_keys
     from merchant_wallet.merchants.cells.copies import CheckpointFolder
 
-    if not has_master_key(session.settings):
-        terminal.note("No master key here: the copy is verified without the signed checkpoints.")
+    folder = session.settings.checkpoint_folder
+    if not folder.is_dir():
+        terminal.note(f"No checkpoints in {folder}: the copy is verified without them.")
         return None
-    base = await session.open_base()
-    if not base.checkpoint_dir.is_dir():
-        terminal.note(f"No checkpoints in {base.checkpoint_dir}: the copy is verified without them.")
-        return None
-    keys = await load_keys(session.conn, base.checkpoint_dir, base.keyring.derive(OLD_KEY))
-    return CheckpointFolder(base.checkpoint_dir, keys, ArchiveFolder(session.settings.archive_folder))
+    keys = await load_keys(session.conn, folder)
+    return CheckpointFolder(folder, keys, ArchiveFolder(session.settings.archive_folder))

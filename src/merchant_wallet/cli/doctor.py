@@ -391,25 +391,20 @@ async def _check_checkpoints(conn: Any, settings: Settings, url: str) -> Finding
     from merchant_wallet.audit.checkpointing.acceptance import EvidenceSources, find_all_evidence
     from merchant_wallet.base.cells import Databases
     from merchant_wallet.base.clock import now_ms
-    from merchant_wallet.base.config import load_or_create_master_key
-    from merchant_wallet.book.checkpoint_keys import OLD_KEY, load_keys
+    from merchant_wallet.book.checkpoint_keys import load_keys
     from merchant_wallet.chains.keys.keystore import JOURNAL
     from merchant_wallet.merchants.cells import places
     from merchant_wallet.merchants.cells.directory import Directory
-    from merchant_wallet.merchants.keys import Keyring
     from merchant_wallet.observability import logs
     from merchant_wallet.processes.cell_connections import reach_apart
     from merchant_wallet.processes.signers import find_keys_folder
 
     folder = settings.checkpoint_folder
-    if not has_master_key(settings):
-        return Finding("checkpoints", "none yet")
-    old_key = Keyring(settings.master_key or load_or_create_master_key(settings.data)).derive(OLD_KEY)
     record = find_keys_folder(settings) / JOURNAL
     # The file may belong to the signer's own user.
     cells = Directory(url, dict(settings.cell_urls))
     find_moved = partial(places.find_evidence, directory=cells)
-    place = EvidenceSources(folder, old_key, record if os.access(record, os.R_OK) else None, find_moved)
+    place = EvidenceSources(folder, record if os.access(record, os.R_OK) else None, find_moved)
     # A cell that is away has a finding of its own. A line in the log would mix with the answer.
     logs.set_up("error", settings.log_format)
     async with reach_apart(cells) as apart:
@@ -420,7 +415,7 @@ async def _check_checkpoints(conn: Any, settings: Settings, url: str) -> Finding
             f"the database was rolled back, nothing is paid: {evidence[0].subject}: {evidence[0].cause}{more}"
         )
         return Finding("checkpoints", text, ROLLBACK_ADVICE)
-    key = (await load_keys(conn, folder, old_key)).public_key
+    key = (await load_keys(conn, folder)).public_key
     if key is None:
         return Finding("checkpoints", f"none in {folder} yet; `work` creates them")
     return Finding("checkpoints", f"the database is not behind those in {folder}, signed with {key.hex()}")

@@ -156,11 +156,11 @@ def _read_key(text: str) -> bytes:
 async def _load_keys(session: Session, given: Sequence[bytes]) -> "tuple[MonthKeys, str | None]":
     """Today's key, those that it replaced and those that are given; and why some are not known."""
     from merchant_wallet.audit.checkpointing.former_keys import read_former_keys
-    from merchant_wallet.book.checkpoint_keys import OLD_KEY, FormerKey, load_keys
+    from merchant_wallet.book.checkpoint_keys import FormerKey, load_keys
     from merchant_wallet.reporting.finance.verification import MonthKeys
 
     base = await session.open_base()
-    current = await load_keys(session.conn, base.checkpoint_dir, base.keyring.derive(OLD_KEY))
+    current = await load_keys(session.conn, base.checkpoint_dir)
     former = await read_former_keys(session.conn, base.checkpoint_dir, current)
     known = {one.public_key for one in former.keys}
     typed = [FormerKey(key) for key in dict.fromkeys(given) if key not in known]

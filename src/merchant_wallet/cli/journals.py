@@ -303,11 +303,11 @@ def verify(
 
 async def _verify(session: Session, merchant: str | None) -> "list[BookReport]":
     from merchant_wallet.book.archive.files import ArchiveFolder
-    from merchant_wallet.book.checkpoint_keys import OLD_KEY, load_keys
+    from merchant_wallet.book.checkpoint_keys import load_keys
     from merchant_wallet.book.verification.verify import verify_book
 
     base = await session.open_base()
-    keys = await load_keys(session.conn, base.checkpoint_dir, base.keyring.derive(OLD_KEY))
+    keys = await load_keys(session.conn, base.checkpoint_dir)
     archive = ArchiveFolder(session.settings.archive_folder)
     where: dict[str, Any] = {
         "checkpoint_dir": base.checkpoint_dir,

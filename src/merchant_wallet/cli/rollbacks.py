@@ -277,7 +277,7 @@ async def _accept(
     from merchant_wallet.base.cells import Databases
     from merchant_wallet.base.ids import range_of
     from merchant_wallet.book.archive.files import ArchiveFolder
-    from merchant_wallet.book.checkpoint_keys import OLD_KEY, load_keys
+    from merchant_wallet.book.checkpoint_keys import load_keys
     from merchant_wallet.book.checkpoints import list_checkpointed
     from merchant_wallet.merchants.cells import home_restoration, kept_copies, places
     from merchant_wallet.merchants.cells.book_placement import CopiesDiffer, NoWholeCopy
@@ -288,10 +288,9 @@ async def _accept(
     from merchant_wallet.postgres import jobs
 
     base = await session.open_base()
-    old_key, settings = base.keyring.derive(OLD_KEY), session.settings
+    settings = session.settings
     sources = EvidenceSources(
         base.checkpoint_dir,
-        old_key,
         _find_record(settings, given, freeze_open),
         partial(places.find_evidence, directory=session.cells),
     )
@@ -300,9 +299,9 @@ async def _accept(
         # The acceptance has transactions of its own, over all cells.
         await author.hold(session.conn)
     request = AcceptanceRequest(author.actor, reason, author.source, author.at_ms)
-    signer = open_or_create_signer(settings, old_key) if new_key else None
+    signer = open_or_create_signer(settings) if new_key else None
     by = Auditor(request.actor, request.source)
-    keys = await load_keys(session.conn, base.checkpoint_dir, old_key)
+    keys = await load_keys(session.conn, base.checkpoint_dir)
     last = await asyncio.to_thread(LastCheckpoints(base.checkpoint_dir).read, keys)
     means = home_restoration.Means(
         by,

@@ -17,7 +17,7 @@ from merchant_wallet.base import db
 from merchant_wallet.base.siblings import Siblings
 from merchant_wallet.base.workers import Connect, log_error
 from merchant_wallet.book.archive.files import ArchiveFolder
-from merchant_wallet.book.checkpoint_keys import OLD_KEY, load_keys
+from merchant_wallet.book.checkpoint_keys import load_keys
 from merchant_wallet.book.verification.verify import BookReport, verify_book
 from merchant_wallet.web.context import PageContext
 
@@ -189,7 +189,7 @@ def _run(context: PageContext, made: Verification, connect: Connect) -> None:
 async def _verify(context: PageContext, made: Verification, connect: Connect) -> BookReport:
     folder = context.settings.checkpoint_folder if made.checkpoints else None
     async with await db.connect(context.database_url) as home, await connect() as cell:
-        keys = None if folder is None else await load_keys(home, folder, context.keyring.derive(OLD_KEY))
+        keys = None if folder is None else await load_keys(home, folder)
         return await verify_book(
             home,
             cell,

@@ -28,7 +28,6 @@ from merchant_wallet.base.chains import CHAINS
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.siblings import Siblings
 from merchant_wallet.base.spans import Tracer
-from merchant_wallet.book.checkpoint_keys import OLD_KEY
 from merchant_wallet.merchants.cache import MerchantCache
 from merchant_wallet.merchants.cells.carrying import find_and_carry
 from merchant_wallet.merchants.cells.writers import CellWriters
@@ -110,7 +109,6 @@ def _watch_checkpoints(base: Base, stack: AsyncExitStack, clock: Callable[[], in
     watch = RollbackMonitor(
         connect,
         base.checkpoint_dir,
-        base.keyring.derive(OLD_KEY),
         clock=clock,
         reach_apart=apart.reach_apart,
     )

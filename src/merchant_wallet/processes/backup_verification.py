@@ -21,7 +21,7 @@ from merchant_wallet.base import db
 from merchant_wallet.base.cells import Cell
 from merchant_wallet.base.db import Queries
 from merchant_wallet.book.archive.files import ArchiveFolder
-from merchant_wallet.book.checkpoint_keys import OLD_KEY, load_keys
+from merchant_wallet.book.checkpoint_keys import load_keys
 from merchant_wallet.book.verification.verify import BookReport, Progress, verify_all
 from merchant_wallet.postgres.migrate import list_pending, migrate
 from merchant_wallet.processes.base import Base
@@ -78,7 +78,7 @@ async def verify_copy(
         migrate(base.url, lambda _: None)
     async with await db.connect(base.url) as home:
         near, far = await _sort_cells(base)
-        keys = await load_keys(home, base.checkpoint_dir, base.keyring.derive(OLD_KEY))
+        keys = await load_keys(home, base.checkpoint_dir)
         seen = {
             last.merchant_id: Head(last.checkpoint.entry_count, last.checkpoint.at_ms)
             for last in LastCheckpoints(base.checkpoint_dir).read(keys)

@@ -18,7 +18,6 @@ from merchant_wallet.audit.checkpointing.keys import open_service_signer
 from merchant_wallet.audit.checkpointing.signing import CheckpointSigner
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.workers import repeat
-from merchant_wallet.book.checkpoint_keys import OLD_KEY
 from merchant_wallet.processes.base import Base
 from merchant_wallet.processes.cell_connections import CellConnections
 from merchant_wallet.reporting.finance import months, signing
@@ -77,4 +76,4 @@ class MonthReports:
 
     async def _open_signer(self, home: Connection) -> CheckpointSigner:
         base = self._base
-        return await open_service_signer(home, base.settings, base.keyring.derive(OLD_KEY), now_ms())
+        return await open_service_signer(home, base.settings, now_ms())

@@ -33,13 +33,12 @@ from merchant_wallet.base.config import ConfigError
 from merchant_wallet.base.restarts import Backoff
 from merchant_wallet.base.setting_sources import put_into_environment
 from merchant_wallet.base.settings import Settings
-from merchant_wallet.book.checkpoint_keys import OLD_KEY
 from merchant_wallet.observability import logs
 from merchant_wallet.operators.bootstrap import ensure_first
 from merchant_wallet.postgres.grants import Side, grant
 from merchant_wallet.postgres.jobs import JobInTheWay
 from merchant_wallet.postgres.migrate import MANY_MIGRATIONS
-from merchant_wallet.processes.base import is_key_proven, make_base, prepare_master_key, require_supported
+from merchant_wallet.processes.base import is_key_proven, prepare_master_key, require_supported
 from merchant_wallet.processes.instances import find_contract_limit
 from merchant_wallet.processes.listening_socket import BIND_RETRY_S, is_taken
 from merchant_wallet.processes.migrations import migrate_cells, migrate_home
@@ -247,9 +246,8 @@ class ProcessSupervisor:
 
     async def _check_checkpoint_key(self, url: str) -> None:
         """Check the checkpoint key here, where a person reads the error, before the workers refuse it."""
-        old_key = make_base(self._settings, url).keyring.derive(OLD_KEY)
         async with await db.connect(url) as connection:
-            await open_service_signer(connection, self._settings, old_key, now_ms())
+            await open_service_signer(connection, self._settings, now_ms())
 
     def _migrate_cells(self, url: str, roles: Mapping[Side, str], limit: int | None) -> None:
         """Migrate the apart cells. One that is away does not hinder the start: its merchants wait."""

@@ -34,7 +34,6 @@ from merchant_wallet.base.settings import Settings
 from merchant_wallet.base.spans import Tracing
 from merchant_wallet.base.units import DAY_MS
 from merchant_wallet.base.workers import Connect, Worker, WorkerConnection, run_workers, start_after
-from merchant_wallet.book.checkpoint_keys import OLD_KEY
 from merchant_wallet.book.commands import Command, Submission
 from merchant_wallet.book.errors import CommandFailed, Unavailable
 from merchant_wallet.book.nonce_partitions import open_nonce_days
@@ -302,9 +301,9 @@ async def _serve_metrics(settings: Settings, metrics: Metrics, stack: AsyncExitS
 
 async def open_checkpoint_task(base: Base, reach_apart: ReachApart) -> CheckpointTask:
     """Compares and signs checkpoints. Raises ConfigError if the key is not the service's."""
-    settings, old_key = base.settings, base.keyring.derive(OLD_KEY)
+    settings = base.settings
     async with await db.connect(base.url) as connection:
-        signer = await open_service_signer(connection, settings, old_key, now_ms())
+        signer = await open_service_signer(connection, settings, now_ms())
     record = None if settings.sandbox else find_keys_folder(settings) / JOURNAL
     find_moved = partial(find_evidence, directory=base.cells)
     return CheckpointTask(signer, base.checkpoint_dir, record, reach_apart, find_moved)

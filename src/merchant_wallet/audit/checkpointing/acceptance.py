@@ -84,13 +84,12 @@ class Accepted(msgspec.Struct, frozen=True):
 
 
 class EvidenceSources(msgspec.Struct, frozen=True):
-    """Where to look: the folder of checkpoints, the key of the old form, and the signer's record.
+    """Where to look: the folder of checkpoints, and the signer's record.
 
     `signer_record` is None if no signer keeps one, as in the sandbox. `find_moved` looks at closed cells.
     """
 
     folder: Path
-    old_key: bytes
     signer_record: Path | None = None
     find_moved: FindMoved = find_none
 
@@ -116,7 +115,7 @@ async def find_all_evidence(
 async def _compare(databases: Databases, sources: EvidenceSources, now_ms: int) -> list[RollbackEvidence]:
     home, cells = databases.home, ReachedCells(*databases)
     of_home = await find_home_evidence(home, cells, now_ms, sources.find_moved)
-    found = await Comparison(sources.folder, sources.old_key).find_evidence(home, cells, now_ms)
+    found = await Comparison(sources.folder).find_evidence(home, cells, now_ms)
     if sources.signer_record is not None:
         signed = await find_signer_evidence(home, cells, sources.signer_record, now_ms)
         found += [] if signed is None else [signed]
@@ -212,7 +211,7 @@ async def _record_found(
 
 
 async def _require_key(conn: Connection, sources: EvidenceSources) -> None:
-    keys = await load_keys(conn, sources.folder, sources.old_key)
+    keys = await load_keys(conn, sources.folder)
     if keys.problem is not None:
         raise KeyDiffers(keys.problem)
 
@@ -263,7 +262,7 @@ def _format_list(accepted: Accepted, request: AcceptanceRequest) -> bytes:
 async def _start_new_key(
     conn: Connection, sources: EvidenceSources, signer: CheckpointSigner, now_ms: int
 ) -> None:
-    keys = await load_keys(conn, sources.folder, sources.old_key)
+    keys = await load_keys(conn, sources.folder)
     await asyncio.to_thread(publish, signer, sources.folder)
     if keys.public_key != signer.public_key:
         await pin(conn, signer, now_ms)

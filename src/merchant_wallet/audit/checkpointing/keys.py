@@ -4,8 +4,8 @@ Rules:
 - The key is WALLET_CHECKPOINT_KEY, or else in the file WALLET_CHECKPOINT_KEY_FILE, or else in
   `checkpoint.key` in the data folder. If the service has no key yet, one is created. Only its owner may read
   the file.
-- The first worker writes the public key to the database and beside the checkpoints, and seals the lines of
-  the old form. After that, a worker with another key does not start.
+- The first worker writes the public key to the database and beside the checkpoints. After that, a worker with
+  another key does not start.
 - The web process never has the private key. It verifies with the public one.
 """
 
@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from psycopg import AsyncConnection
 
-from merchant_wallet.audit.checkpointing.signing import FOLDER_MODE, CheckpointSigner, seal_old_files
+from merchant_wallet.audit.checkpointing.signing import FOLDER_MODE, CheckpointSigner
 from merchant_wallet.base.atomic_files import READABLE, replace_file
 from merchant_wallet.base.config import ConfigError, load_or_create_key_file
 from merchant_wallet.base.db import Queries
@@ -36,14 +36,14 @@ def has_private_key(settings: Settings) -> bool:
     return settings.checkpoint_key is not None or settings.checkpoint_key_path.exists()
 
 
-def open_or_create_signer(settings: Settings, old_key: bytes) -> CheckpointSigner:
+def open_or_create_signer(settings: Settings) -> CheckpointSigner:
     """Open the signer. Creates a key if there is none. Raises ConfigError."""
     path = settings.checkpoint_key_path
-    return CheckpointSigner(settings.checkpoint_key or load_or_create_key_file(path, KEY_NAME), old_key)
+    return CheckpointSigner(settings.checkpoint_key or load_or_create_key_file(path, KEY_NAME))
 
 
 async def open_service_signer(
-    conn: AsyncConnection[Any], settings: Settings, old_key: bytes, now_ms: int
+    conn: AsyncConnection[Any], settings: Settings, now_ms: int
 ) -> CheckpointSigner:
     """Open the service's signer at a worker's start, and make sure that its key is the service's.
 
@@ -60,14 +60,12 @@ async def open_service_signer(
                 "checkpoints: bring back the key they were signed with, or set WALLET_CHECKPOINT_KEY. "
                 + LOST_KEY
             )
-        signer = open_or_create_signer(settings, old_key)
+        signer = open_or_create_signer(settings)
         if isinstance(published, InvalidPublicKey) or not {pinned, published} <= {None, signer.public_key}:
             raise ConfigError(
                 "the checkpoint key is not the one that the database or the checkpoints' folder names: bring "
                 "back the key of this service's checkpoints, and its folder. " + LOST_KEY
             )
-        if known is None:
-            await asyncio.to_thread(seal_old_files, signer, folder, now_ms)
         if published is None:
             await asyncio.to_thread(publish, signer, folder)
         if pinned is None:

@@ -3,13 +3,10 @@
 Rules:
 - A file is written under its own lock, one whole line at a time, and synced to disk. A torn last line is
   removed first.
-- A file with only lines of the old form is sealed once, when the service gets its key: the first signed line
-  covers the bytes before it.
 """
 
 import asyncio
 import fcntl
-import hashlib
 import os
 from collections.abc import Iterable
 from pathlib import Path
@@ -29,8 +26,6 @@ from merchant_wallet.book.checkpoints import (
     Checkpoint,
     file_of,
     format_text_to_sign,
-    list_files,
-    make_old_mac,
     read_tail,
 )
 
@@ -38,15 +33,14 @@ INTERVAL_MS: Final = 60_000
 FOLDER_MODE: Final = 0o700
 FILE_MODE: Final = 0o640
 """Only the folder's owner can open the files, and the web user's group if web and worker have own users."""
-_CHUNK_BYTES: Final = 1 << 20
 
 
 class CheckpointSigner:
     """Holds the private key, 32 bytes. `keys` verifies its signatures."""
 
-    def __init__(self, private_key: bytes, old_key: bytes) -> None:
+    def __init__(self, private_key: bytes) -> None:
         self._private_key = Ed25519PrivateKey.from_private_bytes(private_key)
-        self.keys = CheckpointKeys(self._private_key.public_key().public_bytes_raw(), old_key)
+        self.keys = CheckpointKeys(self._private_key.public_key().public_bytes_raw())
 
     @property
     def public_key(self) -> bytes:
@@ -156,47 +150,3 @@ def _write_line(file: int, whole_bytes: int, size: int, checkpoint: Checkpoint) 
         os.ftruncate(file, whole_bytes)
     os.write(file, msgspec.json.encode(checkpoint) + b"\n")
     os.fsync(file)
-
-
-def seal_old_files(signer: CheckpointSigner, directory: Path, now_ms: int) -> int:
-    """Cover the old-form lines of every file with a signed line. Returns how many files were sealed.
-
-    Call it once in a service's life, before its public key is known anywhere. Raises OSError.
-    """
-    if not directory.is_dir():
-        return 0
-    paths = [file_of(directory, merchant_id) for merchant_id in list_files(directory)]
-    paths.append(directory / audit_checkpoints.FILE)
-    return sum([_seal(signer, path, now_ms) for path in paths if path.exists()])
-
-
-def _seal(signer: CheckpointSigner, path: Path, now_ms: int) -> bool:
-    file = os.open(path, os.O_RDWR | os.O_APPEND)
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        size = os.fstat(file).st_size
-        tail = read_tail(signer.keys, file, size)
-        last = None if tail.last is None else tail.last.checkpoint
-        # A sealed file ends with a signed line already. A last line that is no valid checkpoint must not be
-        # signed for.
-        if last is None or last.signature or last.mac != make_old_mac(signer.keys.old_key, last):
-            return False
-        seal = msgspec.structs.replace(
-            last,
-            mac="",
-            at_ms=now_ms,
-            old_bytes=tail.whole_bytes,
-            old_digest=_hash_file(file, tail.whole_bytes),
-        )
-        _write_line(file, tail.whole_bytes, size, signer.sign(seal))
-    finally:
-        os.close(file)
-    return True
-
-
-def _hash_file(file: int, size: int) -> str:
-    digest, offset = hashlib.sha256(), 0
-    while offset < size and (chunk := os.pread(file, min(_CHUNK_BYTES, size - offset), offset)):
-        digest.update(chunk)
-        offset += len(chunk)
-    return digest.hexdigest()

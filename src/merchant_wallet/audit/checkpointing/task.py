@@ -61,7 +61,7 @@ class CheckpointTask:
         self._signer_record = signer_record
         self._reach_apart = reach_apart
         self._find_moved = find_moved
-        self._comparison = Comparison(folder, signer.keys.old_key)
+        self._comparison = Comparison(folder)
 
     async def run_once(self, conn: AsyncConnection, at_ms: int) -> None:
         """Compare, store what is wrong, and sign what is right. Raises OSError, `psycopg.Error`."""

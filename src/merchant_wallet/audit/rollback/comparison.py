@@ -53,9 +53,8 @@ class LastCheckpoint(msgspec.Struct, frozen=True):
 class Comparison:
     """Compares a folder of checkpoints with a database, again and again. Not safe for concurrent tasks."""
 
-    def __init__(self, folder: Path, old_key: bytes) -> None:
+    def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._old_key = old_key
         self._last_checkpoints = LastCheckpoints(folder)
 
     async def find_evidence(
@@ -65,7 +64,7 @@ class Comparison:
 
         Books of cells that are away are left out; `cells` then says which.
         """
-        keys = await load_keys(home, self._folder, self._old_key)
+        keys = await load_keys(home, self._folder)
         if keys.problem is not None:
             return [RollbackEvidence(NO_MERCHANT, "key", "diverged", keys.problem, now_ms)]
         last_checkpoints = await asyncio.to_thread(self._last_checkpoints.read, keys)

@@ -30,14 +30,13 @@ class RollbackMonitor:
         self,
         connect: Connect,
         folder: Path,
-        old_key: bytes,
         *,
         clock: Callable[[], int],
         reach_apart: ReachApart = reach_none,
     ) -> None:
         self.evidence: list[RollbackEvidence] = []
         self._connect = connect
-        self._comparison = Comparison(folder, old_key)
+        self._comparison = Comparison(folder)
         self._clock = clock
         self._reach_apart = reach_apart
 
