@@ -23,14 +23,14 @@ from merchant_wallet.base import db
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.config import load_or_create_master_key
 from merchant_wallet.base.units import DAY_MS
-from merchant_wallet.book.archive.files import ArchiveFolder
+from merchant_wallet.book.chart import LAST_FIXED_ID
 from merchant_wallet.merchants import store
 from merchant_wallet.merchants.cells import adding
 from merchant_wallet.merchants.cells.carrying import find_and_carry
 from merchant_wallet.merchants.cells.directory import Directory
 from merchant_wallet.merchants.keys import Keyring
 from merchant_wallet.processes.cell_connections import CellConnections
-from merchant_wallet.reporting import older_movements
+from merchant_wallet.reporting import rollup
 from merchant_wallet.reporting.finance import months
 from merchant_wallet.reporting.finance.periods import month_of, previous_month
 
@@ -165,9 +165,15 @@ async def _add_up(directory: Directory, say: Say) -> str:
 
 
 async def _add_up_cell(cell: store.Connection) -> None:
-    nothing_archived = ArchiveFolder(Path("nowhere"))
-    while await older_movements.catch_up(cell, nothing_archived):
-        pass
+    """Add the movements of entries whose figures were written with them."""
+    rows = await (await cell.execute(QUERIES["list_cursors"].text)).fetchall()
+    values = {
+        "merchant_ids": [merchant_id for merchant_id, _ in rows],
+        "entry_ids": [0] * len(rows),
+        "last_ids": [last_id for _, last_id in rows],
+        "last_fixed": LAST_FIXED_ID,
+    }
+    await cell.execute(rollup.QUERIES["add_movements"].text.encode(), values)
 
 
 async def _add_cell(home: store.Connection, url: str, name: str) -> int:

@@ -104,3 +104,7 @@ select u.merchant_id, e.day, e.kind, 'USDT', e.entries, e.entries * 1000000, 0
  cross join unnest(array[%(merchant_id)s::bigint, 0]) u (merchant_id)
 on conflict (merchant_id, day, kind, currency) do update
    set entries = d.entries + excluded.entries, amount = d.amount + excluded.amount;
+
+-- name: list_cursors
+-- How far the figures of each book go.
+select merchant_id, entry_id from figure_cursor;

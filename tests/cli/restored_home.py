@@ -20,7 +20,7 @@ from merchant_wallet.merchants.cells.fence import MOVED
 from merchant_wallet.merchants.cells.mirroring import mirror
 from merchant_wallet.processes.base import Base, make_base
 from merchant_wallet.processes.cell_connections import CellConnections
-from merchant_wallet.processes.cell_workers import make_figure_tasks
+from merchant_wallet.processes.cell_workers import FIGURE_TASKS
 from merchant_wallet.processes.worker import open_checkpoint_task
 from merchant_wallet.reporting.finance import months
 from merchant_wallet.reporting.finance.periods import month_of, previous_month
@@ -131,7 +131,7 @@ class Scene:
 
 
 async def _add_up(base: Base, cell: AsyncConnection[Any]) -> None:
-    for task in make_figure_tasks(base.settings).values():
+    for task in FIGURE_TASKS.values():
         await task(cell, now_ms())
 
 

@@ -10,7 +10,7 @@ Rules:
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -25,7 +25,6 @@ from merchant_wallet.base import db
 from merchant_wallet.base.bell import current_bell
 from merchant_wallet.base.cells import DEFAULT_CELL_ID, Cell
 from merchant_wallet.base.clock import now_ms
-from merchant_wallet.base.settings import Settings
 from merchant_wallet.base.spans import Tracing
 from merchant_wallet.base.units import DAY_MS
 from merchant_wallet.base.workers import (
@@ -37,7 +36,6 @@ from merchant_wallet.base.workers import (
     run_workers,
     start_after,
 )
-from merchant_wallet.book.archive.files import ArchiveFolder
 from merchant_wallet.book.nonce_partitions import make_nonce_partition_task, open_nonce_days
 from merchant_wallet.callbacks.client import CallbackClient
 from merchant_wallet.callbacks.sender import MAX_CONCURRENT, CallbackSender
@@ -53,7 +51,7 @@ from merchant_wallet.processes.base import Base
 from merchant_wallet.processes.maintenance import Maintenance, Task, make_id_range_task
 from merchant_wallet.processes.payout_workers import PayoutWorkers
 from merchant_wallet.processes.screening import DecisionFollower
-from merchant_wallet.reporting import older_movements, rollup
+from merchant_wallet.reporting import rollup
 from merchant_wallet.sub_users.sessions import drop_expired
 from merchant_wallet.withdrawals import freezes
 from merchant_wallet.withdrawals.expiry import Expiry
@@ -129,14 +127,8 @@ def make_cell_tasks(
     }
 
 
-def make_figure_tasks(settings: Settings) -> dict[str, Task]:
-    """The tasks that add up a cell's books."""
-    archive = ArchiveFolder(settings.archive_folder)
-
-    async def add_older(cell: AsyncConnection, at_ms: int) -> None:
-        await older_movements.catch_up(cell, archive)
-
-    return {"figures": rollup.advance_all, "older movements": add_older}
+FIGURE_TASKS: Final[Mapping[str, Task]] = {"figures": rollup.advance_all}
+"""The tasks that add up a cell's books."""
 
 
 class CellWorkers:
@@ -169,7 +161,7 @@ class CellWorkers:
             ).run,
             Maintenance(connect, tasks).run,
             Maintenance(partial(db.connect, cell.table_url), changes_tables).run,
-            partial(Maintenance(connect, make_figure_tasks(settings)).run, interval_s=rollup.INTERVAL_S),
+            partial(Maintenance(connect, FIGURE_TASKS).run, interval_s=rollup.INTERVAL_S),
         ]
         if cell.admin_url is not None:
             self._others.append(CellFollower(base.cells, cell, away).run)

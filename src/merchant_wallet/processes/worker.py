@@ -66,11 +66,11 @@ from merchant_wallet.processes.act_performers import make_performers
 from merchant_wallet.processes.base import Base, make_writer, open_tracing
 from merchant_wallet.processes.cell_connections import CellConnections
 from merchant_wallet.processes.cell_workers import (
+    FIGURE_TASKS,
     CellSupervisor,
     Shared,
     make_callback_client,
     make_cell_tasks,
-    make_figure_tasks,
 )
 from merchant_wallet.processes.compared_clock import ComparedClock
 from merchant_wallet.processes.custody_readers import CustodyReaders
@@ -272,7 +272,7 @@ def _open_default_cell(
     yield TestEventSender(connect, base.keyring, shared.callbacks).run
     yield shared.sender(connect, base.keyring, shared.callbacks, tracing=shared.tracing).run
     yield Maintenance(connect, make_cell_tasks(settings.timestamp_tolerance_s)).run
-    yield partial(Maintenance(connect, make_figure_tasks(settings)).run, interval_s=rollup.INTERVAL_S)
+    yield partial(Maintenance(connect, FIGURE_TASKS).run, interval_s=rollup.INTERVAL_S)
     reach_apart = _open_apart(base, stack).reach_apart
     for chain, watcher in make_watchers(base, connect, chain_line, reach_apart, readers).items():
         # To ask the sandbox's chains costs nothing.

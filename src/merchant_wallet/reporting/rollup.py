@@ -9,14 +9,12 @@ Rules:
   entry can appear behind the cursor.
 - Each round adds entries of every book that is behind, many books per transaction.
 - A book that can't be added up, since rows of it are bad, is reported in the log and delays no other.
-- Movements that an earlier program has left out are added by `older_movements`. Until then a book's movements
-  stay behind its figures.
 - A round has an upper limit of entries, and the books share it fairly. So what a book lacks before a round is
   added in it, unless that is more than its share. A book that is far behind delays no other.
 """
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from operator import itemgetter
 from pathlib import Path
 from typing import Final
@@ -27,7 +25,7 @@ import structlog
 from merchant_wallet.base.db import Queries, is_transient_error
 from merchant_wallet.base.workers import log_error
 from merchant_wallet.book.chart import FEES_ID_OF, LAST_FIXED_ID
-from merchant_wallet.reporting.paging import Connection, Row, fetch
+from merchant_wallet.reporting.paging import Connection, fetch
 
 QUERIES: Final = Queries(Path(__file__).with_name("rollup.sql"))
 BATCH_SIZE: Final = 5000
@@ -97,23 +95,11 @@ async def advance(conn: Connection, shares: Shares, now_ms: int) -> int:
             "merchant_ids": [row["merchant_id"] for row in moved],
             "entry_ids": [after[row["merchant_id"]] for row in moved],
             "last_ids": [row["last_id"] for row in moved],
-            "fees_ids": list(FEES_ID_OF.values()),
         }
-        await conn.execute(QUERIES["add_entries"].text.encode(), values)
-        await _add_movements(conn, [row for row in moved if row["is_level"]], after)
+        fees_ids, last_fixed = list(FEES_ID_OF.values()), LAST_FIXED_ID
+        await conn.execute(QUERIES["add_entries"].text.encode(), {**values, "fees_ids": fees_ids})
+        await conn.execute(QUERIES["add_movements"].text.encode(), {**values, "last_fixed": last_fixed})
     return sum(row["entries"] for row in moved)
-
-
-async def _add_movements(conn: Connection, moved: Sequence[Row], after: Mapping[int, int]) -> None:
-    """Add what the same entries moved on each account, for books whose movements are not behind."""
-    values = {
-        "merchant_ids": [row["merchant_id"] for row in moved],
-        "entry_ids": [after[row["merchant_id"]] for row in moved],
-        "last_ids": [row["last_id"] for row in moved],
-        "last_fixed": LAST_FIXED_ID,
-    }
-    if moved:
-        await conn.execute(QUERIES["add_movements"].text.encode(), values)
 
 
 def _share_out(missing: Shares, limit: int) -> Shares:

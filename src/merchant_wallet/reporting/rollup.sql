@@ -1,17 +1,5 @@
 -- Adds up the books without locking them. The entries of many books, their sums and the cursors are one commit.
 
--- fragment: add_sides
--- The platform's rows are written last and in one order, so that two workers with different books do not deadlock.
-insert into daily_movement as d (merchant_id, day, account_id, currency, kind, in_units, out_units, postings)
-select merchant_id, day, account_id, currency, kind, in_units, out_units, postings from sides
- union all
-select 0, day, account_id, currency, kind, sum(in_units), sum(out_units), sum(postings)::bigint
-  from sides group by day, account_id, currency, kind
- order by merchant_id desc, day, 3, currency, kind
-on conflict (merchant_id, day, account_id, currency, kind) do update
-   set in_units = d.in_units + excluded.in_units, out_units = d.out_units + excluded.out_units,
-       postings = d.postings + excluded.postings
-
 -- name: list_behind
 -- The books with entries that no figure contains.
 select b.merchant_id, b.entry_count - coalesce(c.entries, 0) as missing
@@ -26,7 +14,7 @@ on conflict (merchant_id) do nothing;
 
 -- name: lock_cursors
 -- One worker at a time adds up a book, if it is open. No writer of the book asks for these rows.
-select merchant_id, entry_id, movement_id from figure_cursor c
+select merchant_id, entry_id from figure_cursor c
  where merchant_id = any(%(merchant_ids)s::bigint[])
    and exists (select from book b where b.merchant_id = c.merchant_id and b.is_open)
  order by merchant_id for update skip locked;
@@ -39,8 +27,7 @@ select set_config('enable_seqscan', 'off', true);
 -- Moves the cursors over the next entries of some books. A book's groups commit one after the other, so a statement sees no gap
 -- in a journal. What it returns are the entries for `add_entries`, which sees entries that were committed meanwhile.
 update figure_cursor c
-   set entry_id = n.last_id, entries = c.entries + n.entries, sub_users = c.sub_users + n.sub_users, moved_ms = %(now_ms)s::bigint,
-       movement_id = case when c.movement_id = c.entry_id then n.last_id else c.movement_id end
+   set entry_id = n.last_id, entries = c.entries + n.entries, sub_users = c.sub_users + n.sub_users, moved_ms = %(now_ms)s::bigint
   from (select u.merchant_id, f.*
           from unnest(%(merchant_ids)s::bigint[], %(entry_ids)s::bigint[], %(shares)s::int[]) u (merchant_id, entry_id, share)
          cross join lateral (
@@ -50,7 +37,7 @@ update figure_cursor c
                         where merchant_id = u.merchant_id and entry_id > u.entry_id order by entry_id limit u.share) e) f
          where f.entries > 0) n
  where c.merchant_id = n.merchant_id
-returning c.merchant_id, c.entry_id as last_id, n.entries, c.movement_id = n.last_id as is_level;
+returning c.merchant_id, c.entry_id as last_id, n.entries;
 
 -- name: add_entries
 -- Adds the entries that the cursors have passed, by day, kind and currency, to the books' figures and to those of the
@@ -91,23 +78,9 @@ select 0, day, kind, currency, sum(entries)::bigint, sum(amount), sum(fee) from 
 on conflict (merchant_id, day, kind, currency) do update
    set entries = d.entries + excluded.entries, amount = d.amount + excluded.amount, fee = d.fee + excluded.fee;
 
--- name: list_unlevel
--- Books with older entries whose movements were not added: an earlier program has added up their figures alone.
-select c.merchant_id, c.movement_id, c.entry_id
-  from figure_cursor c join book b on b.merchant_id = c.merchant_id
- where c.movement_id < c.entry_id and b.is_open
- order by c.merchant_id limit %(most)s::int;
-
--- name: find_page_end
--- The last of the next older entries of a book.
-select max(entry_id) as last_id
-  from (select entry_id from entry
-         where merchant_id = %(merchant_id)s::bigint and entry_id > %(after_id)s::bigint and entry_id <= %(until_id)s::bigint
-         order by entry_id limit %(page)s::int) e;
-
 -- name: add_movements
 -- What moved on each account in these entries, in and out. A posting leaves one account and reaches another. Account 0 stands for
--- all sub-users' wallets.
+-- all sub-users' wallets. The platform's rows are written last and in one order, as in `add_entries`.
 with fresh as materialized (
     select c.merchant_id, e.*
       from unnest(%(merchant_ids)s::bigint[], %(entry_ids)s::bigint[], %(last_ids)s::bigint[]) c (merchant_id, entry_id, last_id)
@@ -128,16 +101,12 @@ sides as materialized (
      cross join lateral (values (m.source_id, 0::bigint, m.amount::bigint), (m.target_id, m.amount::bigint, 0::bigint))
            s (account_id, in_units, out_units)
      group by 1, 2, 3, 4, 5)
-{add_sides};
-
--- name: add_counted
--- What moved in older entries that are in files, as the program has added it up.
-with sides as materialized (
-    select * from unnest(%(merchant_ids)s::bigint[], %(days)s::int[], %(account_ids)s::bigint[], %(currencies)s::text[], %(kinds)s::text[],
-                         %(ins)s::numeric[], %(outs)s::numeric[], %(counts)s::bigint[])
-             s (merchant_id, day, account_id, currency, kind, in_units, out_units, postings))
-{add_sides};
-
--- name: move_movements
--- How far the movements of a book are added.
-update figure_cursor set movement_id = %(last_id)s::bigint where merchant_id = %(merchant_id)s::bigint;
+insert into daily_movement as d (merchant_id, day, account_id, currency, kind, in_units, out_units, postings)
+select merchant_id, day, account_id, currency, kind, in_units, out_units, postings from sides
+ union all
+select 0, day, account_id, currency, kind, sum(in_units), sum(out_units), sum(postings)::bigint
+  from sides group by day, account_id, currency, kind
+ order by merchant_id desc, day, 3, currency, kind
+on conflict (merchant_id, day, account_id, currency, kind) do update
+   set in_units = d.in_units + excluded.in_units, out_units = d.out_units + excluded.out_units,
+       postings = d.postings + excluded.postings;

@@ -14,7 +14,7 @@ from merchant_wallet.audit.records import list_entries
 from merchant_wallet.base.cells import Databases
 from merchant_wallet.book.checkpoint_keys import FormerKey
 from merchant_wallet.book.commands import Adjust, WithdrawFees
-from merchant_wallet.reporting import figures, older_movements, rollup, statements
+from merchant_wallet.reporting import figures, statements
 from merchant_wallet.reporting.finance import invoices, months, verification
 from merchant_wallet.reporting.finance.months import NotReady
 from merchant_wallet.reporting.finance.periods import next_month, parse_month, previous_month
@@ -431,35 +431,6 @@ async def test_the_database_refuses_a_gap_and_a_second_invoice(finance: Finance)
                 "insert into invoice values (2024, %s, %s, %s, '2024-10', 'n', 'i', '[]', 1)",
                 (number, previous, merchant_id),
             )
-
-
-async def test_movements_that_an_older_program_left_out_are_added(finance: Finance) -> None:
-    scene = finance.scene
-    shop, stall = await scene.open_shop("Shop"), await scene.open_shop("Stall")
-    await trade(scene, shop)
-    await finance.add_up()
-    columns = "merchant_id, day, account_id, currency, kind, in_units, out_units, postings"
-    query = f"select {columns} from daily_movement"
-    ordered = f"{query} order by 1, 2, 3, 4, 5"
-    before = await fetch(scene.conn, ordered, {})
-    # As a program without movements leaves it: figures alone are added up.
-    await scene.conn.execute("delete from daily_movement")
-    await scene.conn.execute("update figure_cursor set movement_id = 0")
-    await finance.go_to(NOVEMBER)
-    with pytest.raises(NotReady, match="not all added up"):
-        await months.prepare(finance.databases, OCTOBER, OCTOBER.until_ms + AFTER_MS)
-    await trade(scene, stall)
-    await finance.add_up()
-    assert await fetch(scene.conn, f"{query} where merchant_id = {shop}", {}) == []
-    while await older_movements.catch_up(scene.conn, finance.archive, page=3, pages=2):
-        pass
-    assert [row for row in await fetch(scene.conn, ordered, {}) if row["merchant_id"] == shop] == [
-        row for row in before if row["merchant_id"] == shop
-    ]
-    await trade(scene, shop, "bob")
-    await rollup.advance_all(scene.conn, scene.clock(), pause_s=0)
-    report = await finance.prepare(OCTOBER)
-    assert report.problem is None
 
 
 async def test_a_young_platform_has_no_month_to_close(finance: Finance) -> None:

@@ -7,7 +7,7 @@ select merchant_id from book where is_open order by merchant_id;
 -- name: read_limits
 -- How far a book can be archived: whether it is here, the end of its journal, what the figures contain, and its first unfinished order.
 select b.is_open, coalesce((select max(entry_id) from entry where merchant_id = b.merchant_id), 0)::bigint as head_id,
-       coalesce((select least(entry_id, movement_id) from figure_cursor where merchant_id = b.merchant_id), 0)::bigint as figures_id,
+       coalesce((select entry_id from figure_cursor where merchant_id = b.merchant_id), 0)::bigint as figures_id,
        (select min(order_id) from withdrawal where merchant_id = b.merchant_id and status in (0, 1, 3)) as open_order_id
   from book b where b.merchant_id = %(merchant_id)s::bigint;
 

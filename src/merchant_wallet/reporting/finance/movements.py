@@ -22,6 +22,8 @@ from merchant_wallet.reporting.paging import Connection, Row, fetch
 
 QUERIES: Final = Queries(Path(__file__).with_name("movements.sql"))
 BOOKS_A_PAGE: Final = 200
+WALLETS_ID: Final = 0
+"""Stands for all sub-users' wallets."""
 
 Account = tuple[str, str]
 """The kind and the currency of an account."""
@@ -60,19 +62,15 @@ class MerchantFees(msgspec.Struct, frozen=True):
 
 
 class Lag(msgspec.Struct, frozen=True):
-    """How old the movements are: entries that are not in them, and when some were last added.
-
-    `is_unlevel`: older entries are still being added, so no report is complete.
-    """
+    """How old the movements are: entries that are not in them, and when some were last added."""
 
     missing: int
     moved_ms: int | None
-    is_unlevel: bool
 
     @property
     def is_complete(self) -> bool:
         """Whether every entry is contained."""
-        return not self.missing and not self.is_unlevel
+        return not self.missing
 
 
 def name_account(account_id: int) -> str:
@@ -176,7 +174,6 @@ async def read_lag(cells: Reach, merchant_id: int | None = None) -> Lag:
     return Lag(
         sum([row["missing"] for row in rows]),
         max([row["moved_ms"] for row in rows if row["moved_ms"] is not None], default=None),
-        any([row["is_unlevel"] for row in rows]),
     )
 
 

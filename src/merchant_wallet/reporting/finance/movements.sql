@@ -75,7 +75,7 @@ select b.merchant_id
        select e.at_ms from entry e
         where e.merchant_id = b.merchant_id and e.entry_id > coalesce(c.entry_id, 0) order by e.entry_id limit 1) n on true
  where b.merchant_id = any(%(merchant_ids)s::bigint[]) and b.is_open
-   and (c.movement_id < c.entry_id or n.at_ms < %(until_ms)s::bigint or greatest(b.last_ms, b.closed_ms) < %(until_ms)s::bigint);
+   and (n.at_ms < %(until_ms)s::bigint or greatest(b.last_ms, b.closed_ms) < %(until_ms)s::bigint);
 
 -- name: list_differences
 -- Accounts whose balance is not what their movements add up to. Where entries are not added up yet, the balance is the one before
@@ -99,12 +99,11 @@ select a.merchant_id, a.account_id, coalesce(n.units, a.balance) as ledger_units
   left join (select merchant_id, account_id, sum(in_units) - sum(out_units) as units from daily_movement
               where merchant_id = any(%(merchant_ids)s::bigint[]) group by merchant_id, account_id) m
     on m.merchant_id = a.merchant_id and m.account_id = a.account_id
- where b.merchant_id = any(%(merchant_ids)s::bigint[]) and b.is_open and c.movement_id = c.entry_id
+ where b.merchant_id = any(%(merchant_ids)s::bigint[]) and b.is_open
    and coalesce(n.units, a.balance) <> coalesce(m.units, 0);
 
 -- name: read_lag
 -- Whether the movements of one book, or of all, are complete, and when they were last added.
-select coalesce(sum(b.entry_count - coalesce(c.entries, 0)), 0)::bigint as missing, max(c.moved_ms) as moved_ms,
-       coalesce(bool_or(c.movement_id < c.entry_id), false) as is_unlevel
+select coalesce(sum(b.entry_count - coalesce(c.entries, 0)), 0)::bigint as missing, max(c.moved_ms) as moved_ms
   from book b left join figure_cursor c on c.merchant_id = b.merchant_id
  where (%(merchant_id)s::bigint is null or b.merchant_id = %(merchant_id)s::bigint) and b.is_open;

@@ -27,7 +27,7 @@ from merchant_wallet.book.state import Entry
 from merchant_wallet.reporting.finance import closing, invoices, months
 from merchant_wallet.reporting.finance.journal import read_entries
 from merchant_wallet.reporting.finance.months import Manifest, MonthReport, format_text_to_sign
-from merchant_wallet.reporting.finance.movements import Moved, name_account
+from merchant_wallet.reporting.finance.movements import WALLETS_ID, Moved, name_account
 from merchant_wallet.reporting.finance.periods import Period
 from merchant_wallet.reporting.finance.reports import (
     AccountReport,
@@ -35,7 +35,6 @@ from merchant_wallet.reporting.finance.reports import (
     find_problem,
     make_digest,
 )
-from merchant_wallet.reporting.older_movements import WALLETS_ID, MovementSums
 from merchant_wallet.reporting.paging import Connection
 
 CHANGED: Final = "its kept figures were changed"
@@ -244,11 +243,11 @@ async def _compare(
     kept: Sequence[AccountReport],
 ) -> str | None:
     """How the journal differs from the kept report. None: it gives the same."""
-    sums, edges = MovementSums(), _Edges()
+    moves, edges = _Moves(), _Edges()
     async for entry in read_entries(cell, archive, merchant_id, period.since_ms, period.until_ms):
-        sums.add(entry)
+        moves.add(entry)
         edges.add(entry)
-    if _list_moved(sums) != sorted([moved for one in kept for moved in one.moved], key=_key):
+    if moves.list() != sorted([moved for one in kept for moved in one.moved], key=_key):
         return "the journal has other movements than the closed report"
     for one in kept:
         for name, expected, found in (
@@ -265,15 +264,24 @@ def _key(moved: Moved) -> tuple[str, str, str]:
     return moved.account, moved.currency, moved.kind
 
 
-def _list_moved(sums: MovementSums) -> list[Moved]:
-    totals: dict[tuple[str, str, str], list[int]] = {}
-    for key in sums.counts:
-        _, account_id, currency, kind = key
-        of_key = totals.setdefault((name_account(account_id), currency, kind), [0, 0, 0])
-        of_key[0] += sums.ins[key]
-        of_key[1] += sums.outs[key]
-        of_key[2] += sums.counts[key]
-    return [Moved(*key, *totals[key]) for key in sorted(totals)]
+class _Moves:
+    """What moved on the accounts of each kind and currency, by kind of entry."""
+
+    def __init__(self) -> None:
+        self._sums: dict[tuple[str, str, str], list[int]] = {}
+
+    def add(self, entry: Entry) -> None:
+        for one in entry.postings:
+            self._note(one.source_id, one.currency, entry.kind, (0, one.amount_units, 1))
+            self._note(one.target_id, one.currency, entry.kind, (one.amount_units, 0, 1))
+
+    def list(self) -> list[Moved]:
+        return [Moved(*key, *self._sums[key]) for key in sorted(self._sums)]
+
+    def _note(self, account_id: int, currency: str, kind: str, units: tuple[int, int, int]) -> None:
+        shown_id = account_id if account_id <= LAST_FIXED_ID else WALLETS_ID
+        key = (name_account(shown_id), currency, kind)
+        self._sums[key] = [old + new for old, new in zip(self._sums.get(key, (0, 0, 0)), units, strict=True)]
 
 
 class _Edges:
