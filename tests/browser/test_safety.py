@@ -43,6 +43,7 @@ def trouble(till: Till) -> Iterator[Till]:
         now_ms - 600_000,
     )
     node = {"chain": "TRC20", "head": 68_120_944, "headMs": now_ms, "final": 68_120_925, "tookMs": 48}
+    node |= {"callsPerSecond": None, "callsPerDay": None, "callsToday": 0, "restsUntilMs": None}
     nodes = (
         {**node, "name": "tron-a.example:443", "failure": None},
         {**node, "name": "tron-b.example:443", "head": 68_120_101, "failure": None},

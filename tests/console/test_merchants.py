@@ -281,7 +281,6 @@ def test_a_rate_that_would_make_money_in_a_loop_is_refused_with_the_largest_that
         ({"rate-usdt-kfb": "seven"}, "rate-usdt-kfb"),
         ({"rate-usdt-kfb": "7", "rate-usdt-kfb-hours": "0"}, "rate-usdt-kfb-hours"),
         ({"rate-usdt-kfb": "7", "rate-usdt-kfb-hours": "3600"}, "rate-usdt-kfb-hours"),
-        ({"rate-usdt-kfb": "7", "rate-usdt-kfb-age": "60"}, "rate-usdt-kfb-hours"),
     ],
 )
 def test_a_rate_that_is_none_is_refused_beside_its_field(

@@ -75,9 +75,9 @@ def test_an_order_that_waits_says_for_whom_and_what_comes_after() -> None:
 
 
 def test_above_the_second_limit_the_first_approval_is_shown_and_a_second_awaited() -> None:
-    moments = build(order(second_limit_units=COIN, first_approved_by="operator:ann"))
+    moments = build(order(second_limit_units=COIN, first_approved_by="operator:ann", first_approved_ms=12))
     assert titles(moments)[1:3] == ["First approval", "Waits for a second person's approval"]
-    assert moments[1].who == "operator:ann"
+    assert (moments[1].who, moments[1].at_ms) == ("operator:ann", 12)
 
 
 def test_past_steps_are_in_order_of_time() -> None:

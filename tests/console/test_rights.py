@@ -66,7 +66,6 @@ ROWS = {
     "POST /console/merchants/{merchant_id:int}/keys/{key_no:int}/end-old": "owner operator merchant",
     "POST /console/merchants/{merchant_id:int}/keys/{key_no:int}/revoke": "owner operator merchant",
     "GET /console/sub-users": ALL,
-    "GET /console/merchants/{merchant_id:int}/sub-users/{ext:path}": ALL,
     "GET /console/merchants/{merchant_id:int}/users/{user_id:int}": ALL,
     "POST /console/merchants/{merchant_id:int}/users/{user_id:int}": HANDS,
     "POST /console/merchants/{merchant_id:int}/users/{user_id:int}/pin": "owner operator merchant",

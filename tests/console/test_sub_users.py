@@ -119,21 +119,6 @@ def test_odd_ids_of_sub_users_lead_to_their_pages(people: People, shop: Shop) ->
     assert operator.get(f"{own}/users/1").status_code == 404
 
 
-def test_a_sub_users_former_address_leads_to_the_page(
-    platform: Platform, people: People, shop: Shop, player: dict[str, Any]
-) -> None:
-    operator, own = people.signed_in("operator"), f"/console/merchants/{shop.merchant_id}"
-    answer = operator.get(f"{own}/sub-users/player-7")
-    assert (answer.status_code, answer.headers["location"]) == (303, f"{own}/users/{player['userId']}")
-    assert operator.get(f"{own}/sub-users/nobody").status_code == 404
-    other = people.signed_in("merchant", platform.open_merchant().merchant_id)
-    assert other.get(f"{own}/sub-users/player-7").status_code == 404
-    assert other.get(f"{own}/users/{player['userId']}").status_code == 404
-    assert operator.post(f"{own}/sub-users/player-7", {"do": "pause"}, seen="/console").status_code == 405
-    user_id = int(player["userId"])
-    assert platform.rows("select paused from sub_user where user_id = %s", user_id) == [(False,)]
-
-
 def test_the_merchants_own_person_resets_a_pin_of_its_own_sub_users_alone(
     platform: Platform, people: People, shop: Shop, player: dict[str, Any]
 ) -> None:

@@ -17,9 +17,8 @@ from tests.waits import wait_until
 from merchant_wallet import postgres
 from merchant_wallet.base.db import connect_sync
 from merchant_wallet.postgres import AlreadyRunning, PostgresError, RunningPostgres
-from merchant_wallet.postgres.data_folder import LOGIN_ROLES, DataFolder, is_postmaster
+from merchant_wallet.postgres.data_folder import DataFolder, is_postmaster
 from merchant_wallet.postgres.privileges import Account, become
-from merchant_wallet.postgres.programs import choose_programs
 
 IS_ROOT = os.geteuid() == 0
 
@@ -340,31 +339,6 @@ def _log(folder: Path) -> str:
     return (folder / "postgres.log").read_text()
 
 
-def _make_older(folder: Path) -> None:
-    """Remove the roles of web and worker, as if an older version had created the folder."""
-    kept = DataFolder(folder)
-    drop = "".join(f"DROP ROLE {role};\n" for role in LOGIN_ROLES)
-    single = ["--single", "-D", str(kept.cluster), "-c", "exit_on_error=on", "postgres"]
-    choose_programs(kept).run("postgres", single, kept, drop)
-    for role in LOGIN_ROLES:
-        kept.password(role).unlink()
-
-
-def test_a_folder_of_an_older_version_gets_the_roles_of_the_sides(made_folder: Path) -> None:
-    running = postgres.start(made_folder, _quiet)
-    with connect_sync(running.url) as connection:
-        connection.execute("CREATE TABLE kept (id int); INSERT INTO kept VALUES (7)")
-    running.stop()
-    _make_older(made_folder)
-
-    again = postgres.start(made_folder, _quiet)
-
-    assert _fetch(again.url, "SELECT id FROM kept") == 7
-    assert _fetch(again.web_url, "SELECT current_user") == "wallet_web"
-    assert _fetch(again.worker_url, "SELECT current_user") == "wallet_worker"
-    again.stop()
-
-
 def test_a_start_that_broke_off_while_it_made_the_roles_is_made_up_for(made_folder: Path) -> None:
     postgres.start(made_folder, _quiet).stop()
     # The role exists, but its password was not stored yet.
@@ -375,19 +349,3 @@ def test_a_start_that_broke_off_while_it_made_the_roles_is_made_up_for(made_fold
     assert _fetch(again.worker_url, "SELECT current_user") == "wallet_worker"
     assert _fetch(again.web_url, "SELECT current_user") == "wallet_web"
     again.stop()
-
-
-def test_a_server_of_an_older_version_is_not_taken_over_without_the_roles(made_folder: Path) -> None:
-    postgres.start(made_folder, _quiet).stop()
-    process, pid, _ = _start_up(made_folder)
-    _kill(process)
-    for role in LOGIN_ROLES:
-        DataFolder(made_folder).password(role).unlink()
-    said: list[str] = []
-
-    running = postgres.start(made_folder, said.append)
-
-    assert running.pid != pid
-    assert any("older version" in line for line in said)
-    assert _fetch(running.web_url, "SELECT 1") == 1
-    running.stop()

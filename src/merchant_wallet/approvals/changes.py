@@ -330,6 +330,4 @@ async def _record(
 
 async def _fetch(conn: Connection, name: str, values: dict[str, Any]) -> list[ProposedChange]:
     cursor = await conn.execute(QUERIES[name].text, values)
-    found = [ProposedChange(*row) for row in await cursor.fetchall()]
-    # An earlier program may have made it, under a former name of its kind.
-    return [msgspec.structs.replace(one, kind=audit.rename_action(one.kind)) for one in found]
+    return [ProposedChange(*row) for row in await cursor.fetchall()]

@@ -13,8 +13,6 @@ import hashlib
 import json
 import re
 from collections.abc import Awaitable, Callable, Mapping
-from itertools import chain
-from operator import attrgetter
 from pathlib import Path
 from typing import Any, Final
 
@@ -37,9 +35,6 @@ MAX_PAGE: Final = 500
 MAX_NO: Final = 2**63 - 1
 MAX_SUBJECT: Final = 400
 MAX_SOURCE: Final = 64
-
-FORMER_ACTIONS: Final[Mapping[str, str]] = {"deposit.release": "deposits.release"}
-"""Actions that are written under another name today. Entries keep the name that they were hashed with."""
 
 PROPOSED_BY: Final = "proposedBy"
 """The fact of an author who accepted a proposal: who made it."""
@@ -204,8 +199,7 @@ async def list_entries(
 ) -> list[AuditEntry]:
     """At most `limit` (1 to 500) entries before a number, newest first, that match all given filters.
 
-    An action, or a stage of one such as `.asked`, has entries under today's name and former ones. Any of the
-    names finds all. Raises ValueError for another limit.
+    Raises ValueError for a limit that is not within these.
     """
     if not 1 <= limit <= MAX_PAGE:
         raise ValueError(f"A page has 1 to {MAX_PAGE} entries.")
@@ -223,15 +217,12 @@ async def list_entries(
     )
     values = {
         "actor": actor,
+        "action": action,
         "merchant_id": merchant_id,
         "before_no": MAX_NO if before_no is None else min(before_no, MAX_NO),
         "limit": limit,
     }
-    names = [None] if action is None else _list_names(action)
-    pages = [await _read(conn, name, {**values, "action": one}) for one in names]
-    if len(pages) == 1:
-        return pages[0]
-    return sorted(chain.from_iterable(pages), key=attrgetter("audit_no"), reverse=True)[:limit]
+    return await _read(conn, name, values)
 
 
 async def list_of_subject(
@@ -240,25 +231,6 @@ async def list_of_subject(
     """The newest entries of a rare kind about one thing of a merchant, newest first."""
     values = {"merchant_id": merchant_id, "action": action, "subject": subject, "limit": limit}
     return await _read(conn, "list_of_subject", values)
-
-
-def rename_action(action: str) -> str:
-    """What an action, or a stage of one, is called today."""
-    for former, today in FORMER_ACTIONS.items():
-        if action == former or action.startswith(f"{former}."):
-            return today + action.removeprefix(former)
-    return action
-
-
-def _list_names(action: str) -> list[str]:
-    """Today's name of an action, or of a stage of one, and its former ones."""
-    name = rename_action(action)
-    former = [
-        former + name.removeprefix(today)
-        for former, today in FORMER_ACTIONS.items()
-        if name == today or name.startswith(f"{today}.")
-    ]
-    return [name, *former]
 
 
 async def show(conn: Connection, audit_no: int) -> AuditEntry | None:

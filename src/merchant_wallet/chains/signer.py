@@ -80,5 +80,5 @@ class SeededSigner(Signer, Protocol):
     async def account(self, account_no: int) -> Mapping[str, str]:
         """The extended public keys of an account of the seed, by the key's name. They tell whose seed it is.
 
-        Empty without a seed, and from a signer of an older version. Raises SignerAway.
+        Empty without a seed. Raises SignerAway.
         """

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
 COLUMNS: Final = terminal.Table("merchantId", "month", "entries", "bytes", "rows", "file")
 WRONG: Final = "WRONG"
-NAMES_SINCE: Final = 56
-"""Programs that know this migration look for order ids in the archive, too."""
 
 
 class Outcome:
@@ -84,20 +82,8 @@ class Tools:
         keys = await load_keys(session.conn, base.checkpoint_dir)
         tools = cls(session, ArchiveFolder(session.settings.archive_folder), keys)
         if changes:
-            await tools._check_programs()
             tools._open_signer()
         return tools
-
-    async def _check_programs(self) -> None:
-        """An older program would not find the names of archived orders, and pay a repeat again."""
-        from merchant_wallet.processes.instances import list_live
-
-        old = [one for one in await list_live(self.session.conn) if one.schema_version < NAMES_SINCE]
-        if old:
-            names = ", ".join(map(str, old))
-            raise Failure(
-                f"These programs do not know the archive: {names}. Upgrade or stop them.", CANNOT_RUN
-            )
 
     def _open_signer(self) -> None:
         from merchant_wallet.audit.checkpointing.keys import has_private_key, open_or_create_signer

@@ -69,7 +69,7 @@ async def check_server(conn: Any, settings: Settings) -> AsyncIterator[Finding]:
     mode = parameters.get("sslmode", "prefer")
     yield judge_tls(conn.info.host, conn.pgconn.ssl_in_use, mode, is_live=not settings.sandbox)
     (encoding, order) = (await fetch(conn, "read_texts"))[0]
-    yield judge_texts(encoding, order, is_ordered=not await _list_unordered(conn))
+    yield judge_texts(encoding, order)
     yield judge_session_defaults(await fetch(conn, "list_session_defaults"))
     told = dict(await fetch(conn, "list_server_settings"))
     yield judge_durability(told, is_live=not settings.sandbox)
@@ -88,13 +88,6 @@ def count_hosts(url: str | None) -> int:
     from merchant_wallet.base.hosts import Hosts
 
     return 1 if url is None else len(Hosts.of(url).hosts)
-
-
-async def _list_unordered(conn: Any) -> list[tuple[str, str, str]]:
-    from merchant_wallet.postgres.migrate import QUERIES
-
-    rows: list[tuple[str, str, str]] = await (await conn.execute(QUERIES["list_unordered"].text)).fetchall()
-    return rows
 
 
 async def check_programs(conn: Any) -> AsyncIterator[Finding]:
@@ -163,11 +156,8 @@ def judge_tls(host: str, is_encrypted: bool, mode: str, *, is_live: bool) -> Fin
     return Finding("tls", f"the connection to {host} is encrypted, and its certificate was checked")
 
 
-def judge_texts(encoding: str, order: str, *, is_ordered: bool) -> Finding:
-    """Judge whether the database can store every name, and whether a beginning is a range of its indexes.
-
-    `is_ordered`: the texts that are searched so have the order of bytes.
-    """
+def judge_texts(encoding: str, order: str) -> Finding:
+    """Judge whether the database can store every name."""
     # `--help` must not load the driver.
     from merchant_wallet.postgres.migrate import ENCODING
 
@@ -175,13 +165,7 @@ def judge_texts(encoding: str, order: str, *, is_ordered: bool) -> Finding:
     if encoding != ENCODING:
         advice = f"dump the database, create it anew with `encoding '{ENCODING}' template template0`, restore"
         return Finding("texts", f"{text}: a name in another script fails with 50000", advice)
-    if is_ordered:
-        return Finding("texts", text)
-    hint = (
-        "a search for a beginning may find less, because an older version made the tables in this order:"
-        " restore a dump of the rows into tables that this version has made"
-    )
-    return Finding("texts", text, hint=hint)
+    return Finding("texts", text)
 
 
 def judge_session_defaults(defaults: Iterable[tuple[str, str, str]]) -> Finding:

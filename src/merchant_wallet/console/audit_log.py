@@ -60,7 +60,7 @@ async def show_log(request: ConsoleRequest, conn: Connection) -> Response:
     """Entries, newest first, filtered by the URL."""
     state = read_state(AUDIT, request.http.query_params, filters=FILTERS)
     since_ms, until_ms = read_day(state.get("from")), read_end(state.get("to"))
-    before_no, action = _read_number(state.after), records.rename_action(state.get("action"))
+    before_no, action = _read_number(state.after), state.get("action")
     if until_ms is not None:
         end_no = await records.find_first(conn, until_ms)
         before_no = end_no if before_no is None else min(before_no, end_no)

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from merchant_wallet.audit.records import AuditEntry, Facts, rename_action
+from merchant_wallet.audit.records import AuditEntry, Facts
 from merchant_wallet.console.fact_words import Translate, say_fact, say_fact_name, say_facts
 from merchant_wallet.web.actors import PROGRAMS, say_actor
 from merchant_wallet.web.languages import N_
@@ -249,9 +249,8 @@ class Difference(msgspec.Struct, frozen=True):
 
 def say_action(action: str, translate: Translate) -> str:
     """What was done, in words."""
-    name = rename_action(action)
-    base, _, stage = name.rpartition(".")
-    if (words := ACTIONS.get(name) or SANDBOX_ACTIONS.get(name)) is not None:
+    base, _, stage = action.rpartition(".")
+    if (words := ACTIONS.get(action) or SANDBOX_ACTIONS.get(action)) is not None:
         return translate(words)
     if base in REQUESTS and stage in STAGES:
         return translate(STAGES[stage], what=translate(REQUESTS[base]))
@@ -309,7 +308,7 @@ def list_differences(entry: AuditEntry, names: Mapping[int, str], translate: Tra
 
 def _name_reference(action: str, facts: Facts) -> Facts:
     """The facts, with the name of an operator's entry in a book as what it is: a reference."""
-    if rename_action(action).startswith(("book.", "fees.")) and "name" in facts:
+    if action.startswith(("book.", "fees.")) and "name" in facts:
         return {"ref" if name == "name" else name: value for name, value in facts.items()}
     return facts
 

@@ -158,10 +158,8 @@ def _list_approvals(timeline: Timeline) -> list[TimelineEvent]:
         return [TimelineEvent(NEEDS_NO_WORD, order.approved_ms)]
     first, second = order.first_approved_by, order.approved_by
     given = []
-    if first is not None and (order.first_approved_ms or order.approved_ms) is not None:
-        # Orders of older versions do not have the time of their first approval.
-        at_ms = order.first_approved_ms or order.approved_ms
-        given.append(TimelineEvent(FIRST_YES, at_ms, who=_show_actor(timeline, first)))
+    if first is not None:
+        given.append(TimelineEvent(FIRST_YES, order.first_approved_ms, who=_show_actor(timeline, first)))
     if order.approved_ms is not None:
         title = APPROVED if first is None else SECOND_YES
         given.append(TimelineEvent(title, order.approved_ms, who=_show_actor(timeline, second or "")))
@@ -220,12 +218,9 @@ def _list_remaining(timeline: Timeline) -> list[TimelineEvent]:
     """What comes next. The first point is what happens now."""
     order = timeline.order
     if order.status == PENDING and order.approved_ms is None:
-        first = order.first_approved_by
-        is_dated = first is None or order.first_approved_ms is not None
-        given = [] if is_dated else [TimelineEvent(FIRST_YES, who=_show_actor(timeline, first or ""))]
-        title = WAITS_FOR_SECOND if first is not None else WAITS_FOR_ONE
+        title = WAITS_FOR_ONE if order.first_approved_by is None else WAITS_FOR_SECOND
         waits = TimelineEvent(title, state=CURRENT, word="" if count_needed_approvals(order) == 1 else TWO)
-        return [*given, waits, TimelineEvent(TO_BE_PAID, state=TODO), TimelineEvent(CALLBACK_DUE, state=TODO)]
+        return [waits, TimelineEvent(TO_BE_PAID, state=TODO), TimelineEvent(CALLBACK_DUE, state=TODO)]
     if order.status in (PENDING, PROCESSING):
         sent = any(one.broadcast_ms is not None for one in timeline.transfers)
         now = TimelineEvent(TO_BE_FINAL if sent else TO_BE_PAID, state=CURRENT, note=timeline.waits)

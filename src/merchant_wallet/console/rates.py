@@ -39,7 +39,6 @@ SET: Final = "set"
 REMOVE: Final = "remove"
 DOES: Final = (SET, REMOVE, "pause", "resume")
 NO_RATE: Final = N_("A rate is above 0 and at most 1000000, with up to 8 decimals.")
-OLD_FORM: Final = N_("This form is from before an update. Load the page again: the time is in hours now.")
 ARBITRAGE: Final = N_("A loop of exchanges would make money. With the rate back it can be at most {largest}.")
 ARBITRAGE_FOR: Final = N_(
     "For {name}, which has a rate of its own, a loop of exchanges would make money. At most {largest}."
@@ -237,9 +236,7 @@ def read_typed(request: ConsoleRequest, direction: str) -> tuple[int | None, int
     rate_e8 = read_rate(request.form.text(name))
     if rate_e8 is None:
         errors[name] = request.translate(NO_RATE)
-    if request.form.text(f"{name}-age"):
-        errors[f"{name}-hours"] = request.translate(OLD_FORM)
-    elif age := request.form.text(f"{name}-hours"):
+    if age := request.form.text(f"{name}-hours"):
         try:
             max_age_ms = read_time_ms(age, MAX_RATE_AGE_S)
         except TypedWrong as error:

@@ -292,9 +292,8 @@ def _describe_node(one: Report, best: Mapping[str, int], now_ms: int) -> NodeVie
         None if head is None else best[report["chain"]] - head,
         one.reported_ms,
         now_ms - one.reported_ms > OLD_MS,
-        # The worker may be of an older version.
-        report.get("callsToday", 0),
-        report.get("callsPerSecond"),
-        report.get("callsPerDay"),
-        report.get("restsUntilMs"),
+        report["callsToday"],
+        report["callsPerSecond"],
+        report["callsPerDay"],
+        report["restsUntilMs"],
     )

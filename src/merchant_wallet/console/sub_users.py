@@ -38,8 +38,6 @@ from merchant_wallet.web.typed_values import TypedWrong, read_amount
 
 SUB_USERS: Final = "/console/sub-users"
 ONE_SUB_USER: Final = f"{ONE}/users/{{user_id:int}}"
-FORMER: Final = f"{ONE}/sub-users/{{ext:path}}"
-"""The former URL, by the merchant's own id. Bookmarks are redirected."""
 PAGE_ROWS: Final = 50
 RECENT_ROWS: Final = 8
 BY: Final = ("id", "ext", "name")
@@ -58,19 +56,6 @@ async def show_sub_users(request: ConsoleRequest, conn: Connection) -> Response:
 async def show_sub_user(request: ConsoleRequest, conn: Connection) -> Response:
     """One sub-user."""
     return await _show(request, conn, await _find(request))
-
-
-async def redirect_former(request: ConsoleRequest, conn: Connection) -> Response:
-    """Redirect from a sub-user's former URL."""
-    merchant_id, ext_user_id = read_id(request, "merchant_id"), str(request.http.path_params["ext"])
-    if "\0" in ext_user_id:
-        raise HTTPException(404)
-    try:
-        cell = await request.cells.of(merchant_id)
-        line = await controls.read_by_ext_user_id(cell, merchant_id, ext_user_id)
-    except SubUserUnknown:
-        raise HTTPException(404) from None
-    return request.context.responses.redirect(url_of(merchant_id, line.user_id))
 
 
 async def change_sub_user(request: ConsoleRequest, conn: Connection) -> Response:
@@ -214,5 +199,4 @@ ROUTES: Final = (
     Page(ONE_SUB_USER, show_sub_user, Right.READ),
     Page(ONE_SUB_USER, change_sub_user, Right.CHANGE_SUB_USER, POST),
     Page(f"{ONE_SUB_USER}/pin", reset_pin, Right.RESET_PIN, POST),
-    Page(FORMER, redirect_former, Right.READ),
 )

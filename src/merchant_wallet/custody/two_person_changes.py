@@ -6,8 +6,7 @@ Rules:
 - The same movement is recorded once, unless the record of it was corrected.
 - A correction names its record. What could be a correction and names none is refused, until somebody says
   that it is none.
-- A proposal to correct a record has a kind of its own. During an upgrade, processes of the version before do
-  not know that kind, so they can't apply the proposal without the correction.
+- A proposal to correct a record has a kind of its own.
 """
 
 from collections.abc import Sequence

@@ -46,10 +46,9 @@ def describe_held(block: int, cause: str | None) -> Facts:
     return {"status": "held", "block": block, "cause": cause}
 
 
-def describe_decision(seen: SeenDeposit | None, *, is_released: bool) -> tuple[Facts | None, Facts]:
+def describe_decision(seen: SeenDeposit, *, is_released: bool) -> tuple[Facts, Facts]:
     """A decision as facts before and after. Pure."""
-    before = None if seen is None else describe_held(seen.block, seen.cause)
-    return before, {"status": RELEASED if is_released else DROPPED}
+    return describe_held(seen.block, seen.cause), {"status": RELEASED if is_released else DROPPED}
 
 
 async def correct_blocks(home: Connection, author: Author, chain: str, read: BlocksRead) -> dict[str, int]:

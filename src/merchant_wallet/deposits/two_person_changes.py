@@ -40,10 +40,8 @@ def make_arguments(before: Facts, after: Facts) -> dict[str, Any]:
     return {name: facts[name] for name in (*_PLACE, *_SEEN) if name in facts}
 
 
-def read_seen(arguments: Facts) -> SeenDeposit | None:
-    """What was seen of a deposit. None for an act that an older program asked for. Pure."""
-    if "block" not in arguments:
-        return None
+def read_seen(arguments: Facts) -> SeenDeposit:
+    """What was seen of a deposit. Pure."""
     return SeenDeposit(int(arguments["block"]), parse_units(arguments["amount"]), arguments["cause"])
 
 

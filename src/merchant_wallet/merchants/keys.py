@@ -111,10 +111,7 @@ def generate_app_key(*, sandbox: bool) -> str:
 
 
 def is_of_other_mode(app_key: str, *, sandbox: bool) -> bool:
-    """Whether the appKey's prefix is that of the other mode.
-
-    Older keys have no prefix; for them the answer is False.
-    """
+    """Whether the appKey's prefix is that of the other mode."""
     return app_key.startswith(LIVE_PREFIX if sandbox else TEST_PREFIX)
 
 

@@ -4,7 +4,7 @@ Rules:
 - The cluster is created beside its final place, then moved there whole. So a failed attempt is never mistaken
   for a cluster.
 - At no time can anyone log in without a password.
-- A folder of an older version gets the roles that it lacks at its next start.
+- A start that broke off while it made the roles is made up for at the next one.
 """
 
 import os

@@ -194,10 +194,6 @@ def _take_over(
         progress("its socket was removed: it is stopped and started anew")
         _stop_postmaster(pid, is_alive, STOP_TIMEOUT_S, progress)
         return None
-    if not folder.has_login_roles():
-        progress("it was made by an older version: it is stopped and gets the roles that are missing")
-        _stop_postmaster(pid, is_alive, STOP_TIMEOUT_S, progress)
-        return None
     write_runtime(folder, pid, socket_dir)
     return RunningPostgres(folder, pid, socket_dir, lock, is_alive, progress, overrides)
 

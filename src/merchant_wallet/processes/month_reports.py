@@ -5,8 +5,6 @@ Rules:
 - A month that can't be prepared yet is tried again each minute.
 - The key is the one of the checkpoints. It is opened for each signing, since it may have been replaced.
 - Several processes may run this. One at a time does it.
-- When it starts, it sets the clocks of all books to the end of the newest month at least. An older program
-  may have prepared that month.
 """
 
 import asyncio
@@ -37,7 +35,6 @@ class MonthReports:
         self._base = base
         self._connections = CellConnections(base.cells.connect_home, base.cells)
         self._told = ""
-        self._guarded = ""
 
     async def run(self, stop: asyncio.Event, *, interval_s: float = INTERVAL_S) -> None:
         """Work until `stop` is set, then close the connections."""
@@ -51,15 +48,10 @@ class MonthReports:
         home, at_ms = await self._connections.get_home(), now_ms()
         due = await months.find_due(home, at_ms)
         accepted = await signing.list_accepted(home)
-        newest = await months.list_months(home, limit=1)
-        is_guarded = not newest or newest[0].month == self._guarded
-        if due is None and not accepted and is_guarded:
+        if due is None and not accepted:
             return
         databases = await self._connections.get()
         try:
-            if not is_guarded:
-                await months.close_clocks(databases, newest[0].period)
-                self._guarded = newest[0].month
             if due is not None:
                 report = await months.prepare(databases, due, at_ms)
                 log.info("month prepared", month=report.month, books=report.books, problem=report.problem)
@@ -70,7 +62,7 @@ class MonthReports:
                     log.info("month closed", month=month)
         except NotReady as cause:
             if self._told != str(cause):
-                name = due.name if due else (*accepted, newest[0].month)[0]
+                name = due.name if due else accepted[0]
                 log.info("month not ready", month=name, reason=str(cause))
             self._told = str(cause)
 

@@ -5,8 +5,7 @@ Rules:
   merchant is found.
 - A merchant's ids often begin alike. Of a shortened one, only the first `MAX_LOOKED` ids with its beginning
   are compared with its end.
-- The beginnings of texts are ranges of indexes in the order of bytes. In a database of another order, tables
-  of an older version may give fewer of them, and `doctor` says so. What is typed completely is always found.
+- The beginnings of texts are ranges of indexes in the order of bytes.
 """
 
 from collections.abc import AsyncIterator, Sequence

@@ -22,7 +22,7 @@ _SUBJECT: Final = "wallet "
 
 
 class Resumption(msgspec.Struct, frozen=True, gc=False):
-    """Who resumed an order and when, and how it was frozen. Entries of older versions lack cause and time."""
+    """Who resumed an order and when, and how it was frozen."""
 
     at_ms: int
     actor: str

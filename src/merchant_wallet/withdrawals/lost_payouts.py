@@ -32,7 +32,6 @@ from merchant_wallet.base.workers import Connect, repeat
 from merchant_wallet.chains.protocol import Chain, Expired, Payout, Pending, Transfer, Verdict
 from merchant_wallet.withdrawals import payouts, reservations
 from merchant_wallet.withdrawals.chain_timeout import ChainWithTimeout
-from merchant_wallet.withdrawals.payment import UNKNOWN_WALLET
 
 QUERIES: Final = Queries(Path(__file__).with_name("lost_payouts.sql"))
 _TEXTS: Final = {name: query.text.encode() for name, query in QUERIES.items()}
@@ -55,7 +54,7 @@ class LostPayout(NamedTuple):
     wallet: bytes
     nonce: int | None
     amount_units: int
-    recipient: bytes | None
+    recipient: bytes
     reserved_ms: int
     signed_no: int
 
@@ -102,11 +101,10 @@ class LostPayoutWorker:
             if lost.nonce is None and at_ms - lost.reserved_ms > EXPIRED_MS:
                 return await reservations.drop_closed(home, lost.merchant_id, lost.order_id)
             return False
-        if lost.wallet not in (chain.wallet, UNKNOWN_WALLET):
+        if lost.wallet != chain.wallet:
             return False
         stored = await payouts.read_signed(home, lost.merchant_id, lost.order_id)
-        # Reservations of older programs do not say who gets the money. It is compared with nothing here.
-        transfer = Transfer(lost.chain, USDT, lost.recipient or bytes(20), lost.amount_units)
+        transfer = Transfer(lost.chain, USDT, lost.recipient, lost.amount_units)
         payout = Payout(lost.order_id, transfer, lost.nonce)
         verdict = await chain.judge(payout, [one.signed for one in stored])
         return not isinstance(verdict, Pending) and await self._record(home, lost, verdict, at_ms)

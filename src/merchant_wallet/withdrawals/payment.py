@@ -9,7 +9,7 @@ Rules:
 """
 
 from collections.abc import Awaitable, Callable
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 import structlog
@@ -52,9 +52,6 @@ from merchant_wallet.withdrawals.payouts import (
     StoredTransfer,
 )
 from merchant_wallet.withdrawals.rests import rest_pending, rest_waiting
-
-UNKNOWN_WALLET: Final = bytes(20)
-"""Stands for the hot wallet in reservations from before hot wallets were recorded."""
 
 log = structlog.get_logger(__name__)
 
@@ -157,7 +154,7 @@ class Payment:
         """The reservation, whose hot wallet's key is here. Raises WalletMoved."""
         reserved = self._reserved
         assert reserved is not None, "nothing is signed without a reservation"
-        if reserved.wallet not in (self._chain.wallet, UNKNOWN_WALLET):
+        if reserved.wallet != self._chain.wallet:
             raise hot_wallet_store.WalletMoved(
                 f"order {self._claim.order_id} is paid by the hot wallet"
                 f" {format_address(self._payout.transfer.chain, reserved.wallet)}, whose key is not here"

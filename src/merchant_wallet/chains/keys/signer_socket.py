@@ -33,9 +33,7 @@ log = structlog.get_logger("signer")
 
 
 class WalletsRequest(msgspec.Struct, frozen=True, tag="wallets"):
-    """A request for the hot wallets' addresses, and with a number for that account of the seed. Older signers
-    read no number.
-    """
+    """A request for the hot wallets' addresses, and with a number for that account of the seed."""
 
     account_no: int | None = None
 
@@ -47,9 +45,7 @@ class SignRequest(msgspec.Struct, frozen=True, tag="sign"):
 
 
 class Wallets(msgspec.Struct, frozen=True, tag="wallets"):
-    """The hot wallets' addresses by chain, and the account of the seed that was asked for. Older programs
-    don't know the latter.
-    """
+    """The hot wallets' addresses by chain, and the account of the seed that was asked for."""
 
     wallets: dict[str, bytes]
     account: dict[str, str] = {}

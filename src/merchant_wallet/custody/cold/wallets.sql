@@ -14,10 +14,9 @@ select address from cold_wallet where chain = %(chain)s::text and retired_ms is 
 select chain from hot_wallet order by chain for update;
 
 -- name: has_open_payout
--- Whether a payout to an address may be signed or sent, on any chain. Older programs, which may still run beside this one, did not
--- store the recipient: it may be this address.
+-- Whether a payout to an address may be signed or sent, on any chain.
 select exists (select from payout_reservation
-                where (recipient = %(address)s::bytea or recipient is null) and ended_no is null);
+                where recipient = %(address)s::bytea and ended_no is null);
 
 -- name: retire
 -- The current cold wallet is retired. What it holds is still counted.

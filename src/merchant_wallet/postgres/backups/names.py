@@ -9,7 +9,7 @@
 `<system>` is the cluster's system identifier. Positions are bytes of the WAL, hexadecimal with 16 digits; in
 a part's name they count from the segment's begin, with 8 digits. So names sort as time does. `<ended>` and
 `<until>` are moments in milliseconds: what was committed before `<until>` is in this object or in those
-before it. Objects of older versions have no `<until>`.
+before it. Where it is not known, there is no `<until>`.
 
 Whoever can write to a store chooses names. A name that these rules would not have made is not parsed.
 """

@@ -130,8 +130,8 @@ class BookReport(msgspec.Struct, frozen=True):
 class Manifest(msgspec.Struct, frozen=True, rename="camel"):
     """What is signed of a closed month. Digests are hex; `previous` is that of the closed month before.
 
-    `invoices_digest` covers every invoice. It is None in the oldest manifests. `supersedes` is the digest of
-    the version before, and `reason` says why that was restated; both are None in the first version.
+    `invoices_digest` covers every invoice. `supersedes` is the digest of the version before, and `reason`
+    says why that was restated; both are None in the first version.
     """
 
     format: int
@@ -145,10 +145,10 @@ class Manifest(msgspec.Struct, frozen=True, rename="camel"):
     accepted_ms: int
     closed_ms: int
     invoices: tuple[str, str] | None
-    invoices_digest: str | None = None
-    version: int = 1
-    supersedes: str | None = None
-    reason: str | None = None
+    invoices_digest: str
+    version: int
+    supersedes: str | None
+    reason: str | None
 
 
 def format_text_to_sign(manifest: str) -> str:

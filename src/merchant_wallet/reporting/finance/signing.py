@@ -58,7 +58,7 @@ async def close_accepted(databases: Databases, sign: Sign, issuer: Issuer, now_m
     for name in await list_accepted(home):
         month = parse_month(name)
         async with hold_books(home, WORKER):
-            # A month that an older program prepared.
+            # Books may have been opened since the month was prepared.
             await close_clocks(databases, month)
             async with home.transaction():
                 if await _close(databases, month, sign, issuer, now_ms):
