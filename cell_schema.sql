@@ -352,11 +352,9 @@ CREATE TABLE cell.figure_cursor (
     entries bigint DEFAULT 0 NOT NULL,
     sub_users bigint DEFAULT 0 NOT NULL,
     moved_ms bigint DEFAULT 0 NOT NULL,
-    movement_id bigint DEFAULT 0 NOT NULL,
     CONSTRAINT figure_cursor_check CHECK (((sub_users >= 0) AND (sub_users <= entries))),
     CONSTRAINT figure_cursor_entries_check CHECK ((entries >= 0)),
-    CONSTRAINT figure_cursor_entry_id_check CHECK ((entry_id >= 0)),
-    CONSTRAINT figure_cursor_movement_id_check CHECK ((movement_id >= 0))
+    CONSTRAINT figure_cursor_entry_id_check CHECK ((entry_id >= 0))
 );
 
 CREATE TABLE cell.merchant (
@@ -443,7 +441,7 @@ CREATE TABLE cell.schema_migration (
     name text NOT NULL,
     checksum text NOT NULL,
     applied_ms bigint NOT NULL,
-    kind text DEFAULT 'offline'::text NOT NULL
+    kind text NOT NULL
 );
 
 CREATE TABLE cell.side_role (

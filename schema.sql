@@ -758,11 +758,9 @@ CREATE TABLE public.figure_cursor (
     entries bigint DEFAULT 0 NOT NULL,
     sub_users bigint DEFAULT 0 NOT NULL,
     moved_ms bigint DEFAULT 0 NOT NULL,
-    movement_id bigint DEFAULT 0 NOT NULL,
     CONSTRAINT figure_cursor_check CHECK (((sub_users >= 0) AND (sub_users <= entries))),
     CONSTRAINT figure_cursor_entries_check CHECK ((entries >= 0)),
-    CONSTRAINT figure_cursor_entry_id_check CHECK ((entry_id >= 0)),
-    CONSTRAINT figure_cursor_movement_id_check CHECK ((movement_id >= 0))
+    CONSTRAINT figure_cursor_entry_id_check CHECK ((entry_id >= 0))
 );
 
 CREATE TABLE public.hot_wallet (
@@ -1278,7 +1276,7 @@ CREATE TABLE public.payout_reservation (
     amount bigint NOT NULL,
     reserved_ms bigint NOT NULL,
     ended_no bigint,
-    recipient bytea,
+    recipient bytea NOT NULL,
     CONSTRAINT payout_reservation_amount_check CHECK ((amount > 0)),
     CONSTRAINT payout_reservation_ended_no_check CHECK ((ended_no >= 0)),
     CONSTRAINT payout_reservation_recipient CHECK ((length(recipient) = 20)),
@@ -1667,7 +1665,7 @@ CREATE TABLE public.schema_migration (
     name text NOT NULL,
     checksum text NOT NULL,
     applied_ms bigint NOT NULL,
-    kind text DEFAULT 'offline'::text NOT NULL
+    kind text NOT NULL
 );
 
 CREATE TABLE public.screening (
@@ -1841,7 +1839,7 @@ CREATE TABLE public.sweep (
     cause text,
     ended_ms bigint,
     stalled_ms bigint,
-    budget bigint,
+    budget bigint NOT NULL,
     continues bigint,
     ended_by text,
     rescue_no bigint,

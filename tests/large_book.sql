@@ -46,8 +46,8 @@ select chain, tx_hash, log_index, block_number, block_hash, sender, address, mer
 insert into credited_transaction select chain, tx_hash, block_hash from deposit where status = 'credited';
 insert into deposit_credit select merchant_id, chain, tx_hash, log_index, user_id, 'KFB', 1, 1, block_hash from deposit where status = 'credited';
 insert into sweep (chain, address, merchant_id, account_no, branch, address_index, wallet, amount, coin_price, top_up,
-                   top_up_fee_limit, token_fee_limit, actor, opened_ms, step, token_tx_hash, ended_ms)
-select 'ERC20', evm_address, merchant_id, 1, 0, 1, repeat('w', 20)::bytea, 1, 1, 0, 0, 1, 'a', user_id,
+                   top_up_fee_limit, token_fee_limit, budget, actor, opened_ms, step, token_tx_hash, ended_ms)
+select 'ERC20', evm_address, merchant_id, 1, 0, 1, repeat('w', 20)::bytea, 1, 1, 0, 0, 1, 1, 'a', user_id,
        case when user_id % 100 > 0 then 'done' else 'token' end, 'h', case when user_id % 100 > 0 then 1 end
   from sub_user;
 insert into sweep_signed (chain, sweep_id, kind, attempt_no, raw, tx_hash, built_at_block, signed_ms)
@@ -59,8 +59,8 @@ insert into payout (merchant_id, order_id, chain, phase, fence, claimed_by, clai
 select m, k, 'ERC20', case when k > 120 then 'closed' else 'taken_up' end, 1, 'p', 0, 1 from key where k > 110;
 insert into wallet_nonce (chain, wallet, nonce, purpose, merchant_id, order_id, since_ms)
 select 'ERC20', repeat('w', 20)::bytea, row_number() over (), 'payout', m, k, 0 from key where k > 110;
-insert into payout_reservation (merchant_id, order_id, chain, wallet, nonce, amount, reserved_ms, ended_no)
-select merchant_id, order_id, chain, wallet, nonce, 1, 0, case when order_id % 100 > 0 then nonce end from wallet_nonce;
+insert into payout_reservation (merchant_id, order_id, chain, wallet, nonce, amount, recipient, reserved_ms, ended_no)
+select merchant_id, order_id, chain, wallet, nonce, 1, repeat('r', 20)::bytea, 0, case when order_id % 100 > 0 then nonce end from wallet_nonce;
 insert into payout_signed (merchant_id, order_id, attempt_no, raw, tx_hash, built_at_block, signed_ms)
 select merchant_id, order_id, 1, 'r', 'h' || nonce, 0, 0 from wallet_nonce;
 insert into wallet_session (merchant_id, token_hash, user_id, is_framed, created_ms, seen_ms, expires_ms)

@@ -171,7 +171,7 @@ def test_the_merchants_that_are_remembered_are_bounded(
         ("update cell_state set version = 2", "closed or has moved"),
         ("update cell_state set cell_id = 7", "closed or has moved"),
         ("delete from cell_state", "closed or has moved"),
-        ("delete from schema_migration where version > 37", "older program, 37 of"),
+        ("delete from schema_migration", "older program, 0 of 1"),
         ("alter table cell_state rename to something", "no tables"),
     ],
 )

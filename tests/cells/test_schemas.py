@@ -17,8 +17,6 @@ from merchant_wallet.book.store import STATEMENTS
 from merchant_wallet.postgres.grants import Side, grant, list_grants
 from merchant_wallet.postgres.migrate import list_pending, migrate
 from merchant_wallet.postgres.migration_files import (
-    MIGRATIONS,
-    MigrationError,
     read_cell_migrations,
     read_migrations,
 )
@@ -154,30 +152,13 @@ def test_a_schemas_name_may_be_a_word_of_sql(database_url: str) -> None:
         assert connection.execute("select add_nonce_days(100, 100)").fetchone() == ([100],)
 
 
-def test_a_cell_gets_the_baseline_and_later_the_files_of_cell_tables_alone(tmp_path: Path) -> None:
-    for migration in read_migrations()[:37]:
-        (tmp_path / f"{migration.name}.sql").write_text("select 1")
-    for name in ("cell_baseline", "0038_new_home", "0039_new_cell"):
+def test_a_cell_gets_its_baseline_and_the_files_of_cell_tables_alone(tmp_path: Path) -> None:
+    for name in ("0001_tables_home", "0001_tables_cell", "0002_new_home", "0003_new_cell"):
         (tmp_path / f"{name}.sql").write_text("select 1")
 
-    assert [migration.name for migration in read_cell_migrations(tmp_path)] == [
-        "0037_cell_baseline",
-        "0039_new_cell",
-    ]
-    assert [migration.name for migration in read_migrations(tmp_path)][37:] == [
-        "0038_new_home",
-        "0039_new_cell",
-    ]
-
-    (tmp_path / "0040_new.sql").write_text("select 1")
-    with pytest.raises(MigrationError, match="ends in _home or _cell"):
-        read_migrations(tmp_path)
-
-
-def test_the_baseline_never_changes() -> None:
-    (baseline, *_) = read_cell_migrations(MIGRATIONS)
-
-    assert baseline.checksum == "e3ce855782e7ceeb7377043c89f3e7baba6a2650c9fb3377c5101177e225264e"
+    assert [one.name for one in read_cell_migrations(tmp_path)] == ["0001_tables_cell", "0003_new_cell"]
+    home = ["0001_tables_home", "0002_new_home", "0003_new_cell"]
+    assert [one.name for one in read_migrations(tmp_path)] == home
 
 
 def test_grants_of_a_cell_stay_in_its_schema(url_with_cell: str) -> None:

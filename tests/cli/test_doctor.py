@@ -219,8 +219,8 @@ def test_real_chains_are_asked_whether_they_fit_the_settings(wallet: Wallet) -> 
         wallet.tamper(
             "with made as (insert into payout (merchant_id, order_id, chain, fence, claimed_until_ms)"
             " select merchant_id, 1, 'ERC20', 0, 0 from merchant returning *)"
-            " insert into payout_reservation (merchant_id, order_id, chain, wallet, amount, reserved_ms)"
-            " select merchant_id, order_id, 'ERC20', %(empty)s, 1, 1 from made",
+            " insert into payout_reservation (merchant_id, order_id, chain, wallet, amount, reserved_ms,"
+            " recipient) select merchant_id, order_id, 'ERC20', %(empty)s, 1, 1, %(empty)s from made",
             empty=b"e" * 20,
         )
         wallet.tamper(

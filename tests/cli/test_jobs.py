@@ -75,11 +75,11 @@ def test_the_archive_goes_on_with_other_books(
 
 
 def test_a_migration_waits_for_a_job_and_says_for_which(wallet: Wallet, held: psycopg.Connection) -> None:
-    wallet.tamper("delete from schema_migration where version = 76")
+    wallet.tamper("delete from schema_migration where version > 1")
     with wallet.begin("migrate") as migrating:
         said = "waiting: another job has these books, archive (all books), begun by cli:ann"
         wait_until(lambda: said in migrating.read_errors(), migrating.read_errors)
-        assert wallet.read("select count(*) from schema_migration where version = 76") == [(0,)]
+        assert wallet.read("select count(*) from schema_migration where version > 1") == [(0,)]
         held.close()
         assert migrating.wait() == 0
 
@@ -87,10 +87,10 @@ def test_a_migration_waits_for_a_job_and_says_for_which(wallet: Wallet, held: ps
 def test_a_start_of_the_service_that_waits_for_a_job_can_be_stopped(
     wallet: Wallet, held: psycopg.Connection
 ) -> None:
-    wallet.tamper("delete from schema_migration where version = 76")
+    wallet.tamper("delete from schema_migration where version > 1")
     with wallet.begin("up", "--port", "0") as starting:
         said = "waiting: another job has these books, archive (all books)"
         wait_until(lambda: said in starting.read_errors(), starting.read_errors)
         starting.send(signal.SIGTERM)
         assert starting.wait() == 0
-    assert wallet.read("select count(*) from schema_migration where version = 76") == [(0,)]
+    assert wallet.read("select count(*) from schema_migration where version > 1") == [(0,)]

@@ -113,7 +113,11 @@ def test_a_side_waits_for_its_database_until_it_is_told_to_stop(wallet: Wallet, 
     ("change", "sentence"),
     [
         ("delete from schema_migration where version = (select max(version) from schema_migration)", "older"),
-        ("insert into schema_migration select max(version) + 1, 'n', 'c', 1 from schema_migration", "newer"),
+        (
+            "insert into schema_migration select max(version) + 1, 'n', 'c', 1, 'contract'"
+            " from schema_migration",
+            "newer",
+        ),
     ],
 )
 def test_a_side_refuses_another_schema_than_its_own(

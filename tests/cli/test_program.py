@@ -435,7 +435,7 @@ def test_a_database_without_tables_is_told_to_be_migrated(empty_database_url: st
     wallet.variables["WALLET_DATABASE_URL"] = empty_database_url
     assert "merchant-wallet migrate" in wallet.refuse("merchant", "list", status=2)
     applied = wallet.ask("migrate")["applied"]
-    assert applied[0] == "0001_books"
+    assert applied[0] == "0001_baseline_home"
     assert wallet.ask("merchant", "list") == {"merchants": []}
     assert wallet.ask("migrate") == {"applied": [], "roles": {}}
 

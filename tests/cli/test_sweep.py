@@ -26,8 +26,8 @@ DEPOSIT = (
 )
 LATER = (
     "insert into sweep (chain, address, merchant_id, account_no, branch, address_index, wallet, amount,"
-    " coin_price, top_up, top_up_fee_limit, token_fee_limit, actor, opened_ms, step, cause, ended_ms)"
-    " select 'TRC20', wallet, merchant_id, 0, 0, 0, wallet, 1, 1, 0, 0, 1, 'tests', 1, 'dropped', 'old', 1"
+    " coin_price, top_up, top_up_fee_limit, token_fee_limit, budget, actor, opened_ms, step, cause, ended_ms)"
+    " select 'TRC20', wallet, merchant_id, 0, 0, 0, wallet, 1, 1, 0, 0, 1, 1, 'tests', 1, 'dropped', 'old', 1"
     " from sweep"
 )
 NOTHING = "There is nothing to sweep"
@@ -155,9 +155,9 @@ def test_an_operator_ends_a_sweep_that_cannot_go_on_and_the_log_says_why(wallet:
     wallet.open_merchant("Shop")
     wallet.tamper(
         "insert into sweep (chain, address, merchant_id, account_no, branch, address_index, wallet, amount,"
-        " coin_price, top_up, top_up_fee_limit, token_fee_limit, actor, opened_ms, step)"
-        " select 'TRC20', %(address)s, min(merchant_id), 0, 0, 0, %(hot)s, 70000000, 1, 0, 0, 1, 'tests', 1,"
-        " 'token' from merchant",
+        " coin_price, top_up, top_up_fee_limit, token_fee_limit, budget, actor, opened_ms, step)"
+        " select 'TRC20', %(address)s, min(merchant_id), 0, 0, 0, %(hot)s, 70000000, 1, 0, 0, 1, 1, 'tests',"
+        " 1, 'token' from merchant",
         address=b"D" * 20,
         hot=b"H" * 20,
     )

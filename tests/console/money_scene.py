@@ -216,8 +216,8 @@ def open_sweep(platform: Platform, address: bytes) -> int:
     """A sweep that can't go on: moving the token costs too much."""
     [(number,)] = platform.rows(
         "insert into sweep (chain, address, merchant_id, account_no, branch, address_index, wallet, amount,"
-        " coin_price, top_up, top_up_fee_limit, token_fee_limit, actor, opened_ms, step, obstacle)"
-        " select 'TRC20', %s, min(merchant_id), 0, 0, 0, %s, 70000000, 1, 0, 0, 1, 'tests', 1, 'token',"
+        " coin_price, top_up, top_up_fee_limit, token_fee_limit, budget, actor, opened_ms, step, obstacle)"
+        " select 'TRC20', %s, min(merchant_id), 0, 0, 0, %s, 70000000, 1, 0, 0, 1, 1, 'tests', 1, 'token',"
         " 'dear' from merchant returning sweep_id",
         *(address, HOT),
     )

@@ -45,8 +45,8 @@ values (1, 1, 'a', 'b', {NOW_MS - 5_000}, 1, null, 2, 'pass'),
 """
 RESERVED = b"""
 insert into payout (merchant_id, order_id, chain, fence, claimed_until_ms) values (1, 1, 'ERC20', 0, 1);
-insert into payout_reservation (merchant_id, order_id, chain, wallet, amount, reserved_ms)
-values (1, 1, 'ERC20', repeat('h', 20)::bytea, 450000000, 1)
+insert into payout_reservation (merchant_id, order_id, chain, wallet, amount, reserved_ms, recipient)
+values (1, 1, 'ERC20', repeat('h', 20)::bytea, 450000000, 1, repeat('r', 20)::bytea)
 """
 
 

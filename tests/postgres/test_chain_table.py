@@ -1,21 +1,16 @@
 """The tables of chains and currencies and the database's lists of them say the same."""
 
 import asyncio
-import shutil
-from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
 from psycopg.errors import CheckViolation
 
-from merchant_wallet.base.chains import BEP20, CHAINS, CODES, FAMILIES, TABLE, TRON
+from merchant_wallet.base.chains import CHAINS, CODES, FAMILIES, TABLE, TRON
 from merchant_wallet.base.currencies import CURRENCIES, LEDGER_DECIMALS
-from merchant_wallet.base.db import connect_sync
 from merchant_wallet.base.settings import SETTINGS
 from merchant_wallet.book.chart import BELOW_ZERO_IDS, FIXED
-from merchant_wallet.postgres.migrate import migrate
-from merchant_wallet.postgres.migration_files import MIGRATIONS
 
 BEFORE = 25
 """The migrations before the one that knows a third chain."""
@@ -98,31 +93,3 @@ def test_a_token_has_the_ledgers_decimals_or_more_and_on_tron_just_those() -> No
     for chain in TABLE:
         assert chain.base_units >= 1, chain.code
         assert chain.family is not TRON or chain.token_decimals == LEDGER_DECIMALS, chain.code
-
-
-def test_books_from_before_the_third_chain_get_its_account_and_keep_their_balances(
-    empty_database_url: str, tmp_path: Path
-) -> None:
-    for path in sorted(MIGRATIONS.glob("*.sql"))[:BEFORE]:
-        shutil.copy(path, tmp_path)
-    migrate(empty_database_url, lambda _: None, tmp_path)
-    with connect_sync(empty_database_url) as connection:
-        connection.execute(
-            "insert into merchant (name, app_key, currency_mode, created_ms) values ('a', 'a', 'KFB', 1)"
-        )
-        connection.execute(
-            "insert into book (merchant_id, id_range, head_hash, last_ms) values (1001, 1, '', 1)"
-        )
-        connection.execute(
-            "insert into account (merchant_id, account_id, kind, currency, balance)"
-            " values (1001, 1, 'merchant', 'USDT', 7), (1001, 8, 'chain:ERC20', 'USDT', -7)"
-        )
-        connection.execute("insert into chain_cursor values ('TRC20', 1, 'a', 1, 'a', null, 1)")
-        migrate(empty_database_url, lambda _: None)
-        accounts = "select account_id, kind::text, balance, floor < 0 from account order by account_id"
-        assert connection.execute(accounts).fetchall() == [
-            (1, "merchant", 7, False),
-            (8, "chain:ERC20", -7, True),
-            (CHAINS[BEP20].account_id, "chain:BEP20", 0, True),
-        ]
-        assert connection.execute("select chain from chain_cursor").fetchall() == [("TRC20",)]

@@ -1,4 +1,4 @@
-"""What the migrations since the first release may contain. Squawk, their linter, knows the locks."""
+"""What the migrations after the baseline may contain. Squawk, their linter, knows the locks."""
 
 import subprocess
 import sys
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from merchant_wallet.postgres.migration_files import (
-    FIRST_RELEASE_VERSION,
+    BASELINE_VERSION,
     Kind,
     Migration,
     Mode,
@@ -15,7 +15,7 @@ from merchant_wallet.postgres.migration_files import (
 )
 
 SQUAWK = Path(sys.executable).with_name("squawk")
-ONLINE = [migration for migration in read_migrations() if migration.version > FIRST_RELEASE_VERSION]
+ONLINE = [migration for migration in read_migrations() if migration.version > BASELINE_VERSION]
 STYLE = (
     # The house's taste, or set by the one who applies the steps.
     "require-lock-timeout,require-statement-timeout,prefer-bigint-over-int,prefer-bigint-over-smallint,"

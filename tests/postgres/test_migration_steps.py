@@ -26,8 +26,8 @@ CONTRACT = "-- kind: contract\nalter table coin drop column if exists worth;"
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A folder whose first migration is older than the first release."""
-    return _add(tmp_path, "0001_coins", COINS)
+    """A folder with a baseline."""
+    return _add(tmp_path, "0001_coins_home", COINS)
 
 
 def _add(folder: Path, name: str, text: str) -> Path:
@@ -67,7 +67,7 @@ def _holding(url: str, statement: str) -> Iterator[psycopg.Connection]:
 def test_a_program_starts_on_a_schema_that_a_newer_one_expanded(
     empty_database_url: str, folder: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    newer = _add(_add(tmp_path_factory.mktemp("newer"), "0001_coins", COINS), "0002_name", EXPAND)
+    newer = _add(_add(tmp_path_factory.mktemp("newer"), "0001_coins_home", COINS), "0002_name_home", EXPAND)
     migrate(empty_database_url, _quiet, folder)
     migrate(empty_database_url, _quiet, newer)
 
@@ -78,7 +78,9 @@ def test_a_program_starts_on_a_schema_that_a_newer_one_expanded(
 def test_a_program_does_not_start_on_a_schema_that_a_newer_one_contracted(
     empty_database_url: str, folder: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    newer = _add(_add(tmp_path_factory.mktemp("newer"), "0001_coins", COINS), "0002_worth", CONTRACT)
+    newer = _add(
+        _add(tmp_path_factory.mktemp("newer"), "0001_coins_home", COINS), "0002_worth_home", CONTRACT
+    )
     migrate(empty_database_url, _quiet, newer)
 
     with pytest.raises(MigrationError, match="newer than this program, 2 against 1: upgrade"):
@@ -86,50 +88,60 @@ def test_a_program_does_not_start_on_a_schema_that_a_newer_one_contracted(
 
 
 def test_contractions_wait_for_those_who_do_not_know_them(empty_database_url: str, folder: Path) -> None:
-    _add(_add(folder, "0002_name", EXPAND), "0003_worth", CONTRACT)
+    _add(_add(folder, "0002_name_home", EXPAND), "0003_worth_home", CONTRACT)
 
-    assert migrate(empty_database_url, _quiet, folder, contract_to=2) == ["0001_coins", "0002_name"]
-    assert list_pending(empty_database_url, folder) == ["0003_worth"]
+    assert migrate(empty_database_url, _quiet, folder, contract_to=2) == ["0001_coins_home", "0002_name_home"]
+    assert list_pending(empty_database_url, folder) == ["0003_worth_home"]
     assert _columns(empty_database_url) == {"id", "worth", "name"}
     # The new program works before the contraction, too.
     _require(empty_database_url, folder)
 
-    assert migrate(empty_database_url, _quiet, folder, contract_to=3) == ["0003_worth"]
+    assert migrate(empty_database_url, _quiet, folder, contract_to=3) == ["0003_worth_home"]
     assert _columns(empty_database_url) == {"id", "name"}
     _require(empty_database_url, folder)
 
 
 def test_an_expansion_waits_for_no_contraction(empty_database_url: str, folder: Path) -> None:
-    _add(_add(folder, "0002_worth", CONTRACT), "0003_name", EXPAND)
+    _add(_add(folder, "0002_worth_home", CONTRACT), "0003_name_home", EXPAND)
     with pytest.raises(MigrationError, match="has no tables yet"):
         _require(empty_database_url, folder)
 
-    assert migrate(empty_database_url, _quiet, folder, contract_to=1) == ["0001_coins", "0003_name"]
+    assert migrate(empty_database_url, _quiet, folder, contract_to=1) == ["0001_coins_home", "0003_name_home"]
     assert _columns(empty_database_url) == {"id", "worth", "name"}
     _require(empty_database_url, folder)
 
-    assert migrate(empty_database_url, _quiet, folder, contract_to=3) == ["0002_worth"]
+    assert migrate(empty_database_url, _quiet, folder, contract_to=3) == ["0002_worth_home"]
     assert _columns(empty_database_url) == {"id", "name"}
 
 
-def test_a_table_of_migrations_from_before_the_kinds_is_read_and_gets_them(
-    empty_database_url: str, folder: Path
-) -> None:
-    migrate(empty_database_url, _quiet, folder)
-    with connect_sync(empty_database_url) as connection:
-        connection.execute("alter table schema_migration drop column kind")
+OLD_TABLE = """
+create table schema_migration (version int primary key, name text, checksum text, applied_ms bigint{kind});
+insert into schema_migration values (1, '0001_books', 'c', 1{offline}), (91, '0091_last_home', 'c', 1{expand})
+"""
 
-    _require(empty_database_url, folder)
-    assert list_pending(empty_database_url, folder) == []
-    assert migrate(empty_database_url, _quiet, _add(folder, "0002_name", EXPAND)) == ["0002_name"]
+
+@pytest.mark.parametrize(
+    "old",
+    [
+        OLD_TABLE.format(kind=", kind text", offline=", 'offline'", expand=", 'expand'"),
+        # Older still: before there were kinds.
+        OLD_TABLE.format(kind="", offline="", expand=""),
+    ],
+)
+def test_a_database_from_before_the_first_release_is_refused_and_told_what_to_do(
+    empty_database_url: str, folder: Path, old: str
+) -> None:
     with connect_sync(empty_database_url) as connection:
-        rows = connection.execute("select kind from schema_migration order by version").fetchall()
-    assert rows == [("offline",), ("expand",)]
+        connection.execute(old.encode())
+
+    for ask in (list_pending, lambda url, at: migrate(url, _quiet, at), _require):
+        with pytest.raises(MigrationError, match=r"before the first release.*name a new database, or a new"):
+            ask(empty_database_url, folder)
 
 
 def test_a_table_in_use_is_waited_for_in_short_tries(empty_database_url: str, folder: Path) -> None:
     migrate(empty_database_url, _quiet, folder)
-    _add(folder, "0002_name", EXPAND)
+    _add(folder, "0002_name_home", EXPAND)
     said: list[str] = []
     tried = threading.Event()
 
@@ -157,17 +169,17 @@ def test_a_step_that_failed_is_run_again_and_those_before_it_are_kept(
     migrate(empty_database_url, _quiet, folder)
     with connect_sync(empty_database_url) as connection:
         connection.execute("insert into coin values (1, 1), (1, 2)")
-    _add(folder, "0002_unique", UNIQUE)
+    _add(folder, "0002_unique_home", UNIQUE)
 
     with pytest.raises(psycopg.errors.UniqueViolation):
         migrate(empty_database_url, _quiet, folder)
-    assert list_pending(empty_database_url, folder) == ["0002_unique"]
+    assert list_pending(empty_database_url, folder) == ["0002_unique_home"]
     assert "name" in _columns(empty_database_url)
 
     # The index that was begun is invalid. It is built anew, not taken for done.
     with connect_sync(empty_database_url) as connection:
         connection.execute("delete from coin where worth = 2")
-    assert migrate(empty_database_url, _quiet, folder) == ["0002_unique"]
+    assert migrate(empty_database_url, _quiet, folder) == ["0002_unique_home"]
     with connect_sync(empty_database_url) as connection:
         found = connection.execute(
             "select indisvalid from pg_index where indrelid = 'coin'::regclass"
@@ -180,9 +192,9 @@ def test_batches_run_until_no_row_is_left(empty_database_url: str, folder: Path)
     with connect_sync(empty_database_url) as connection:
         connection.execute("insert into coin select n, 0 from generate_series(1, 25) n")
     fill = "update coin set worth = 7 where id in (select id from coin where worth = 0 limit 10);"
-    _add(folder, "0002_fill", f"-- kind: expand\n-- step: batches\n{fill}")
+    _add(folder, "0002_fill_home", f"-- kind: expand\n-- step: batches\n{fill}")
 
-    assert migrate(empty_database_url, _quiet, folder) == ["0002_fill"]
+    assert migrate(empty_database_url, _quiet, folder) == ["0002_fill_home"]
     with connect_sync(empty_database_url) as connection:
         # Three transactions changed rows.
         rows = connection.execute(
@@ -191,9 +203,9 @@ def test_batches_run_until_no_row_is_left(empty_database_url: str, folder: Path)
     assert rows == [(25, 3, 7)]
 
 
-def test_a_file_says_its_kind_and_its_steps(tmp_path: Path) -> None:
+def test_a_file_says_its_kind_and_its_steps(folder: Path) -> None:
     text = "-- kind: contract\n-- Why.\n-- step: transaction\nselect 1;\n-- step: batches\nselect 2;\n"
-    [migration] = read_migrations(_add(tmp_path, "0001_both", text))
+    [_, migration] = read_migrations(_add(folder, "0002_both_home", text))
 
     assert migration.kind is Kind.CONTRACT
     assert [(step.mode, step.text) for step in migration.steps] == [
@@ -203,13 +215,13 @@ def test_a_file_says_its_kind_and_its_steps(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["-- kind: both\nselect 1", "-- kind: expand\n-- kind: contract\nselect 1"])
-def test_a_kind_that_does_not_exist_is_refused(tmp_path: Path, text: str) -> None:
-    [migration] = read_migrations(_add(tmp_path, "0001_wrong", text))
+def test_a_kind_that_does_not_exist_is_refused(folder: Path, text: str) -> None:
+    [_, migration] = read_migrations(_add(folder, "0002_wrong_home", text))
     with pytest.raises(MigrationError, match="begins with `-- kind: expand` or `-- kind: contract`"):
         _ = migration.kind
 
 
-def test_a_mode_that_does_not_exist_is_refused(tmp_path: Path) -> None:
-    [migration] = read_migrations(_add(tmp_path, "0001_wrong", "-- step: slowly\nselect 1"))
+def test_a_mode_that_does_not_exist_is_refused(folder: Path) -> None:
+    [_, migration] = read_migrations(_add(folder, "0002_wrong_home", "-- step: slowly\nselect 1"))
     with pytest.raises(MigrationError, match="one of transaction, concurrently, batches, not slowly"):
         _ = migration.steps

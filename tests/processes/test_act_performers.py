@@ -62,9 +62,9 @@ async def die_with_opened_sweeps(url: str, act_no: int) -> None:
         for address, opener in ((b"A" * 20, "operator:ann"), (b"B" * 20, "operator:bob")):
             await conn.execute(
                 "insert into sweep (chain, address, merchant_id, account_no, branch, address_index, wallet,"
-                " amount, coin_price, top_up, top_up_fee_limit, token_fee_limit, actor, opened_ms, step,"
-                " ended_ms, cause) select 'ERC20', %s, 1001, 0, 0, 0, %s, 70000000, 1, 0, 0, 1, %s, asked_ms,"
-                " 'dropped', asked_ms, 'no coin' from asked_act where act_no = %s",
+                " amount, coin_price, top_up, top_up_fee_limit, token_fee_limit, budget, actor, opened_ms,"
+                " step, ended_ms, cause) select 'ERC20', %s, 1001, 0, 0, 0, %s, 70000000, 1, 0, 0, 1, 1, %s,"
+                " asked_ms, 'dropped', asked_ms, 'no coin' from asked_act where act_no = %s",
                 [address, b"H" * 20, opener, act_no],
             )
 

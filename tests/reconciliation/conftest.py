@@ -182,8 +182,8 @@ class ReconciliationScene:
             *key,
         )
         await self.deposits.rows(
-            "insert into payout_reservation (merchant_id, order_id, chain, wallet, amount, reserved_ms)"
-            " values (%s, %s, 'ERC20', %s, %s, 0)",
+            "insert into payout_reservation (merchant_id, order_id, chain, wallet, amount, reserved_ms,"
+            " recipient) values (%s, %s, 'ERC20', %s, %s, 0, repeat('r', 20)::bytea)",
             *key,
             HOT,
             units,

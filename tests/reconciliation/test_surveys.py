@@ -74,8 +74,8 @@ def test_an_open_sweep_hides_no_theft_from_its_address(in_reconciliation: InReco
         for name in ("ulla", "otto"):
             await scene.deposits.rows(
                 "insert into sweep (chain, address, merchant_id, account_no, branch, address_index, wallet,"
-                " amount, coin_price, top_up, top_up_fee_limit, token_fee_limit, actor, opened_ms, step)"
-                " values ('ERC20', %s, %s, 0, 0, 0, %s, %s, 1, 1, 1, 1, 'tests', 1, 'token')",
+                " amount, coin_price, top_up, top_up_fee_limit, token_fee_limit, budget, actor, opened_ms,"
+                " step) values ('ERC20', %s, %s, 0, 0, 0, %s, %s, 1, 1, 1, 1, 2, 'tests', 1, 'token')",
                 *(address(name), SHOP, HOT, 25 * COIN),
             )
         # Otto's sweep has moved everything. Ulla's moves nothing any more.

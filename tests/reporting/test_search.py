@@ -19,8 +19,8 @@ async def sign_payout(scene: ReportingScene, shop: int, order_id: int, tx_hash: 
     for statement in (
         "insert into payout (merchant_id, order_id, chain, fence, claimed_by, claimed_until_ms, signed_no)"
         " values (%(m)s, %(o)s, 'TRC20', 1, 'payer', 0, 1)",
-        "insert into payout_reservation (merchant_id, order_id, chain, wallet, amount, reserved_ms)"
-        " values (%(m)s, %(o)s, 'TRC20', %(w)s, 1, 0)",
+        "insert into payout_reservation (merchant_id, order_id, chain, wallet, amount, reserved_ms,"
+        " recipient) values (%(m)s, %(o)s, 'TRC20', %(w)s, 1, 0, %(w)s)",
         "insert into payout_signed (merchant_id, order_id, attempt_no, raw, tx_hash, built_at_block,"
         " signed_ms) values (%(m)s, %(o)s, 1, 'raw', %(h)s, 0, 0)",
     ):

@@ -344,7 +344,7 @@ def test_a_sweep_has_one_successor_and_the_database_refuses_another(
     async def scenario(scene: SweepScene) -> None:
         await begin_token(scene, evm, tmp_path)
         [sweep] = await store.list_open(scene.connection, ERC20)
-        budget = sweep.budget_left or 0
+        budget = sweep.budget_left
         terms = Terms(5, 6, 7, budget)
         sweep_id = await store.continue_sweep(scene.connection, sweep, terms, "dear", NOW_MS)
         [after] = await store.list_open(scene.connection, ERC20)

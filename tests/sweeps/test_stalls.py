@@ -57,9 +57,6 @@ FULL = Held(70 * USDT, 100)
         # The budget, or the cap of a transaction, does not allow it.
         (DEAR, TOP_UP_AGAIN_MS, FULL, Quote(100, 1_000, 10), 1_000, Wait),
         (DEAR, TOP_UP_AGAIN_MS, FULL, Quote(100, 1_901, 10), 9_999, Wait),
-        # A sweep from before has no budget.
-        (DEAR, TOP_UP_AGAIN_MS, FULL, Quote(100, 300, 10), None, Wait),
-        (DEAR, STALLED_MS, FULL, Quote(100, 300, 10), None, Fail),
         # The address has enough already.
         (DEAR, TOP_UP_AGAIN_MS, FULL, Quote(300, 300, 10), 1_000, Wait),
         (PAUSED, STALLED_MS - 1, FULL, None, 1_000, Wait),
@@ -76,7 +73,7 @@ def test_what_becomes_of_a_sweep_that_cannot_be_signed(
     lasted_ms: int,
     held: Held | None,
     quote: Quote | None,
-    budget: int | None,
+    budget: int,
     outcome: type[Wait | Fail | Continue],
 ) -> None:
     stall = Stall(obstacle, lasted_ms, msgspec.structs.replace(SWEEP, budget_left=budget), held)

@@ -239,7 +239,7 @@ def test_a_sweep_that_is_being_signed_is_not_dropped(in_scene: "InScene") -> Non
 def test_a_successor_is_never_dropped(in_scene: "InScene") -> None:
     async def scenario(scene: SweepScene) -> None:
         [sweep] = await begin(scene, 0, held=10**18)
-        terms = Terms(5, 6, 7, sweep.budget_left or 0)
+        terms = Terms(5, 6, 7, sweep.budget_left)
         await store.continue_sweep(scene.connection, sweep, terms, "dear", NOW_MS)
         assert await store.drop_unsigned(scene.connection, ERC20, NOW_MS, NOW_MS) == 0
         assert await scene.steps() == ["continued", "top_up"]
@@ -280,10 +280,10 @@ def test_the_database_itself_refuses_a_second_open_sweep_and_an_end_without_a_tr
         with pytest.raises(psycopg.errors.UniqueViolation):
             await scene.rows(
                 "insert into sweep (chain, address, merchant_id, account_no, branch, address_index, wallet,"
-                " amount, coin_price, top_up, top_up_fee_limit, token_fee_limit, actor, opened_ms, step)"
-                " select chain, address, merchant_id, account_no, branch, address_index, wallet,"
-                " amount, coin_price, top_up, top_up_fee_limit, token_fee_limit, actor, opened_ms, step"
-                " from sweep"
+                " amount, coin_price, top_up, top_up_fee_limit, token_fee_limit, budget, actor, opened_ms,"
+                " step) select chain, address, merchant_id, account_no, branch, address_index, wallet,"
+                " amount, coin_price, top_up, top_up_fee_limit, token_fee_limit, budget, actor, opened_ms,"
+                " step from sweep"
             )
         for step in ("done", "token"):
             with pytest.raises(psycopg.errors.CheckViolation):

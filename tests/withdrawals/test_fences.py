@@ -32,10 +32,11 @@ async def hold(shop: "Shop", order_id: int | None = None, by: str = "first") -> 
     if is_new:
         await open_wallet(shop.connection, "TRC20", WALLET, 1)
         await shop.rows(
-            "insert into payout_reservation (merchant_id, order_id, chain, wallet, amount, reserved_ms)"
-            " values (1001, %s, 'TRC20', %s, 1, 1)",
+            "insert into payout_reservation (merchant_id, order_id, chain, wallet, amount, reserved_ms,"
+            " recipient) values (1001, %s, 'TRC20', %s, 1, 1, %s)",
             order_id,
             WALLET,
+            b"r" * 20,
         )
     return held
 

@@ -8,6 +8,7 @@ Rules:
 - A migration is written down after its last step. After a kill its steps run again.
 - The caller says which version the running programs know. Later contractions are left for the next time.
 - A program accepts a schema that lacks contractions, and one that has later expansions.
+- A schema of a kind that no program has released is refused: it is from before the first release.
 """
 
 import re
@@ -44,8 +45,10 @@ PATIENCE_S: Final = 600.0
 """After this time without a lock the migration gives up, and names who has it."""
 NOTE_INTERVAL_S: Final = 5.0
 ENCODING: Final = "UTF8"
-MANY_MIGRATIONS: Final = 10
-"""More than these, as in a new database, are told in one line, so that a reader sees what follows."""
+TOO_OLD: Final = (
+    "This database is from before the first release, 0.1.0, and no program migrates it: name a new database,"
+    " or a new data folder."
+)
 
 _BUILT_INDEX: Final = re.compile(
     r"\bcreate\s+(?:unique\s+)?index\s+concurrently\s+if\s+not\s+exists\s+(\w+)", re.I
@@ -85,13 +88,9 @@ def migrate(
             _check(applied, migrations)
             pending = [migration for migration in migrations if migration.version not in applied]
             allowed = [migration for migration in pending if _is_allowed(migration, contract_to)]
-            is_many = len(allowed) > MANY_MIGRATIONS
-            if is_many:
-                progress(f"{len(allowed)} migrations, from {allowed[0].name} to {allowed[-1].name}")
             with hold() if allowed else nullcontext():
                 for migration in allowed:
-                    if not is_many:
-                        progress(f"migration {migration.name}")
+                    progress(f"migration {migration.name}")
                     _apply(connection, migration, progress, schema)
             _order_by_bytes(connection, progress)
     return [migration.name for migration in allowed]
@@ -187,9 +186,7 @@ def _create_table(connection: psycopg.Connection, schema: str) -> None:
         if schema != HOME_SCHEMA:
             connection.execute(sql.SQL("create schema if not exists {}").format(sql.Identifier(schema)))
         _require_right(connection, schema)
-        if connection.execute(QUERIES["has_kind"].text).fetchone() != (True,):
-            connection.execute(QUERIES["create_table"].text)
-            connection.execute(QUERIES["add_kind"].text)
+        connection.execute(QUERIES["create_table"].text)
 
 
 def _require_right(connection: psycopg.Connection, schema: str) -> None:
@@ -235,6 +232,8 @@ def _read_applied(connection: psycopg.Connection) -> dict[int, Applied]:
 
 
 def _check(applied: Mapping[int, Applied], migrations: Sequence[Migration]) -> None:
+    if {one.kind for one in applied.values()} - set(Kind):
+        raise MigrationError(TOO_OLD)
     known = {migration.version: migration for migration in migrations}
     for version, (checksum, kind) in sorted(applied.items()):
         if version not in known:
@@ -251,7 +250,7 @@ def _check(applied: Mapping[int, Applied], migrations: Sequence[Migration]) -> N
 def _apply(connection: psycopg.Connection, migration: Migration, progress: Progress, schema: str) -> None:
     quoted = sql.Identifier(schema).as_string(connection)
     *first, last = [Step(step.mode, step.text.replace("{schema}", quoted)) for step in migration.steps]
-    is_online = migration.kind is not Kind.OFFLINE
+    is_online = migration.kind is not Kind.BASELINE
     for step in first:
         _run_step(connection, step, progress, is_online)
     if last.mode is not Mode.TRANSACTION:

@@ -13,26 +13,19 @@ select current_user from pg_class
 -- Who this is, whether they may create tables here, and whether there are tables already.
 select current_user, has_schema_privilege(to_regnamespace(quote_ident(%(schema)s::text)), 'create'), to_regclass('schema_migration') is not null;
 
--- name: has_kind
--- Whether the table of migrations has its newest column.
-select exists (select from pg_attribute where attrelid = to_regclass('schema_migration') and attname = 'kind');
-
 -- name: create_table
--- One row for each applied migration.
+-- One row for each applied migration. By the kind an older program knows whether it can run on what a newer one applied.
 create table if not exists schema_migration (
     version int primary key,
     name text not null,
     checksum text not null,
-    applied_ms bigint not null
+    applied_ms bigint not null,
+    kind text not null
 );
 
--- name: add_kind
--- So that an older program knows whether it can run on what a newer one applied.
-alter table schema_migration add column if not exists kind text not null default 'offline';
-
 -- name: list_applied
--- What is applied. A table from before the first release has no kinds.
-select version, checksum, coalesce(to_jsonb(m) ->> 'kind', 'offline') from schema_migration m;
+-- What is applied. A table from before the first release may have no kinds.
+select version, checksum, coalesce(to_jsonb(m) ->> 'kind', '') from schema_migration m;
 
 -- name: add_applied
 -- One migration is done.

@@ -3,11 +3,13 @@
 Rules:
 - A migration is a file `NNNN_name.sql` in `migrations/`, numbered from 0001 without gaps. There is no way
   back. An applied file never changes.
-- Home's schema gets all of them. An apart cell's schema gets `cell_baseline.sql`, which stands for the first
-  ones, and then those whose names end in `_cell`. The others end in `_home`.
+- Number 0001 is a baseline: the tables of the first release, one file for home and one for apart cells. It
+  makes an empty schema's tables, so nobody else is there.
+- The names of the others end in `_home` or `_cell`. Home's schema gets all of them, an apart cell's the
+  latter.
 - `{schema}` in a file is the schema's name, for texts that PostgreSQL does not look up in the search path.
-- Since the first release each file begins with `-- kind: expand` or `-- kind: contract`. The program of the
-  release before works on the expanded schema. The new program works before and after the contraction.
+- Each of the others begins with `-- kind: expand` or `-- kind: contract`. The program of the release before
+  works on the expanded schema. The new program works before and after the contraction.
 - An expansion works before and after each contraction of its release, because these may come later.
 - `-- step: transaction`, `-- step: concurrently` or `-- step: batches` begins a step. A file without such a
   line is one step. Each step may run again after a kill, so it makes only what is missing.
@@ -25,11 +27,7 @@ from typing import Final
 from merchant_wallet.base.db import HOME_SCHEMA
 
 MIGRATIONS: Final = Path(__file__).with_name("migrations")
-BASELINE: Final = "cell_baseline"
-BASELINE_VERSION: Final = 37
-"""The baseline of cells stands for all migrations up to this one."""
-FIRST_RELEASE_VERSION: Final = 54
-"""The last migration of the first release. Those up to it have no kind: nothing may run meanwhile."""
+BASELINE_VERSION: Final = 1
 
 _KIND_LINE: Final = re.compile(r"^-- kind: (\w+)$", re.MULTILINE)
 _STEP_LINE: Final = re.compile(r"^-- step: (\w+)$\n?", re.MULTILINE)
@@ -42,10 +40,10 @@ class MigrationError(Exception):
 class Kind(StrEnum):
     """Who may run while a migration is applied, and after it.
 
-    OFFLINE: nobody. EXPAND: this program and the one before. CONTRACT: only programs that know it.
+    BASELINE: nobody. EXPAND: this program and the one before. CONTRACT: only programs that know it.
     """
 
-    OFFLINE = "offline"
+    BASELINE = "baseline"
     EXPAND = "expand"
     CONTRACT = "contract"
 
@@ -80,6 +78,11 @@ class Migration:
     text: str
 
     @property
+    def is_of_cells(self) -> bool:
+        """Whether apart cells get it, too."""
+        return self.name.endswith("_cell")
+
+    @property
     def checksum(self) -> str:
         """SHA-256 of the text, in hexadecimal."""
         return hashlib.sha256(self.text.encode()).hexdigest()
@@ -87,9 +90,9 @@ class Migration:
     @cached_property
     def kind(self) -> Kind:
         """The kind that the file names. Raises MigrationError."""
+        if self.version == BASELINE_VERSION:
+            return Kind.BASELINE
         named = _KIND_LINE.findall(self.text)
-        if self.version <= FIRST_RELEASE_VERSION and not named:
-            return Kind.OFFLINE
         if named not in (["expand"], ["contract"]):
             raise MigrationError(f"{self.name}: it begins with `-- kind: expand` or `-- kind: contract`")
         return Kind(named[0])
@@ -107,8 +110,8 @@ class Migration:
 
 
 def read_migrations(folder: Path = MIGRATIONS) -> list[Migration]:
-    """The files in order. Raises `MigrationError` for a wrong name, a gap or a duplicate number."""
-    found = list(_read_files(folder))
+    """What home gets, in order. Raises `MigrationError` for a wrong name, a gap or a duplicate number."""
+    found = [one for one in _read_files(folder) if one.version != BASELINE_VERSION or not one.is_of_cells]
     for number, migration in enumerate(found, start=1):
         if migration.version != number:
             raise MigrationError(f"{migration.name} has the place of number {number:04}")
@@ -117,22 +120,17 @@ def read_migrations(folder: Path = MIGRATIONS) -> list[Migration]:
 
 def _read_files(folder: Path) -> Iterator[Migration]:
     for path in sorted(folder.glob("*.sql")):
-        if path.stem == BASELINE:
-            continue
         named = re.fullmatch(r"([0-9]{4})_[a-z0-9_]+", path.stem)
         if not named:
             raise MigrationError(f"{path.name}: a migration is called NNNN_name.sql")
-        if int(named[1]) > BASELINE_VERSION and not path.stem.endswith(("_home", "_cell")):
+        if not path.stem.endswith(("_home", "_cell")):
             raise MigrationError(f"{path.name}: its name ends in _home or _cell, where its tables are")
         yield Migration(int(named[1]), path.stem, path.read_text(encoding="utf-8"))
 
 
 def read_cell_migrations(folder: Path = MIGRATIONS) -> list[Migration]:
     """What an apart cell gets, in order. Raises `MigrationError` as `read_migrations` does."""
-    text = (folder / f"{BASELINE}.sql").read_text(encoding="utf-8")
-    baseline = Migration(BASELINE_VERSION, f"{BASELINE_VERSION:04}_{BASELINE}", text)
-    later = [migration for migration in read_migrations(folder) if migration.version > BASELINE_VERSION]
-    return [baseline, *(migration for migration in later if migration.name.endswith("_cell"))]
+    return [migration for migration in _read_files(folder) if migration.is_of_cells]
 
 
 def read_for(schema: str, folder: Path = MIGRATIONS) -> list[Migration]:

@@ -37,7 +37,6 @@ from merchant_wallet.observability import logs
 from merchant_wallet.operators.bootstrap import ensure_first
 from merchant_wallet.postgres.grants import Side, grant
 from merchant_wallet.postgres.jobs import JobInTheWay
-from merchant_wallet.postgres.migrate import MANY_MIGRATIONS
 from merchant_wallet.processes.base import is_key_proven, prepare_master_key, require_supported
 from merchant_wallet.processes.instances import find_contract_limit
 from merchant_wallet.processes.listening_socket import BIND_RETRY_S, is_taken
@@ -370,10 +369,6 @@ class ProcessSupervisor:
 
 
 def _log_migrations(names: Sequence[str], **where: str) -> None:
-    """Log each migration; all those of a new database in one line, so that a reader sees what follows."""
-    if len(names) > MANY_MIGRATIONS:
-        log.info("migrated", migrations=len(names), first=names[0], last=names[-1], **where)
-        return
     for name in names:
         log.info("migrated", migration=name, **where)
 

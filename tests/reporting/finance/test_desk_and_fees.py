@@ -129,8 +129,8 @@ async def test_the_fees_of_ended_payouts_are_read_once_from_their_chain(finance:
             (number,),
         )
         await conn.execute(
-            "insert into payout_reservation values (1, %s, 'TRC20', %s, null, 5, 1, %s)",
-            (number, b"w" * 20, ended),
+            "insert into payout_reservation values (1, %s, 'TRC20', %s, null, 5, 1, %s, %s)",
+            (number, b"w" * 20, ended, b"r" * 20),
         )
         for attempt, tx_hash in enumerate(hashes, 1):
             await conn.execute(

@@ -1,4 +1,4 @@
--- Rescues as two people decided them. The sweep that carries one out is in `sweep` (migration 0087).
+-- Rescues as two people decided them. The sweep that carries one out is in `sweep`.
 
 -- name: lock_address
 -- Rescues of an address are decided one after another.

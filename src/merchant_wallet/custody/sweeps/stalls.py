@@ -108,7 +108,7 @@ def judge_stall(stall: Stall, quote: Quote | None, fee_cap: int) -> Outcome:
     sweep, text = stall.sweep, str(stall)
     if stall.lacks_token:
         return Fail(text)
-    if stall.may_top_up and quote is not None and sweep.budget_left is not None:
+    if stall.may_top_up and quote is not None:
         terms = make_terms(quote, sweep.budget_left, fee_cap)
         # Without another top-up the wait would only begin again.
         if terms is not None and terms.top_up:

@@ -35,11 +35,10 @@ class SweepMovedOn(Exception):
 
 
 class Sweep(msgspec.Struct, frozen=True, gc=False):
-    """An open sweep (see migrations 0008, 0078 and 0087).
+    """An open sweep.
 
     `rescue` is what it moves instead of the token, if it carries a rescue out: then `amount_units` is 0.
-    `is_begun`: workers go on with it. `budget_left` is what it may
-    still burn; None for one from before 0078.
+    `is_begun`: workers go on with it. `budget_left` is what it may still burn.
     """
 
     chain: str
@@ -62,7 +61,7 @@ class Sweep(msgspec.Struct, frozen=True, gc=False):
     is_begun: bool
     obstacle: str | None
     stalled_ms: int | None
-    budget_left: int | None
+    budget_left: int
     reserved: int
 
     @property
@@ -70,8 +69,6 @@ class Sweep(msgspec.Struct, frozen=True, gc=False):
         """The present transaction."""
         is_top_up = self.step == TOP_UP
         amount = self.amount_units if self.rescue is None else self.rescue.amount
-        # Coin that somebody sent to the address may be burnt too, within the budget.
-        token_fee_limit = self.token_fee_limit if self.budget_left is None else self.budget_left
         return SweepTx(
             self.sweep_id,
             self.step,
@@ -79,7 +76,8 @@ class Sweep(msgspec.Struct, frozen=True, gc=False):
             self.source,
             self.wallet,
             self.top_up if is_top_up else amount,
-            self.top_up_fee_limit if is_top_up else token_fee_limit,
+            # Coin that somebody sent to the address may be burnt too, within the budget.
+            self.top_up_fee_limit if is_top_up else self.budget_left,
             self.top_up_nonce if is_top_up else self.token_nonce,
             self.reserved,
             self.rescue,

@@ -1,6 +1,6 @@
 -- Sweeps, their signed bytes, and the hot wallet's nonces that their top-ups use. To prevent deadlocks the sweep's row
 -- is locked before the wallet's. Every change of a sweep names the version that was read. Wallets and nonces are shared
--- with payouts (migration 0003): one table and one lock.
+-- with payouts: one table and one lock.
 
 -- name: sum_arrived
 -- What came to each address of a cell in final deposits, with the path of its key below its merchant's account. An address is

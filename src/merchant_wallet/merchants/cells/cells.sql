@@ -12,7 +12,7 @@ select merchant_id, cell_id from merchant where merchant_id = any(%(merchant_ids
 
 -- name: read_state
 -- What the cell says of itself, for a new connection: whether it is the cell that home means, and has the tables of this program.
-select s.cell_id, s.version, s.is_open, (select max(version) from schema_migration) as migration from cell_state s;
+select s.cell_id, s.version, s.is_open, coalesce((select max(version) from schema_migration), 0) as migration from cell_state s;
 
 -- name: choose_plans
 -- With the extension Citus the session's plans are no longer forced to be generic. Without it nothing changes.

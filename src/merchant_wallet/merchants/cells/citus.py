@@ -12,7 +12,7 @@ Rules:
   where it is, and home's row of the cell has the cause.
 - A copy with a version that home does not know shows that home was rolled back. One with a lower version is
   an old copy, or `follow` was interrupted: a person decides.
-- The database refuses moves of such a cell and of its books (migration 0091): they raise versions, too.
+- The database refuses moves of such a cell and of its books (migration 0002): they raise versions, too.
 
 Statements are in `citus.sql`.
 """
