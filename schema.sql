@@ -584,8 +584,6 @@ CREATE TABLE public.custody_movement (
     amount public.positive_units NOT NULL,
     found_ms bigint NOT NULL,
     explained_ms bigint,
-    block_log_index integer,
-    CONSTRAINT custody_movement_block_log_index_check CHECK ((block_log_index >= 0)),
     CONSTRAINT custody_movement_block_number_check CHECK ((block_number >= 0)),
     CONSTRAINT custody_movement_log_index_check CHECK ((log_index >= 0)),
     CONSTRAINT custody_movement_recipient_check CHECK ((length(recipient) = 20)),

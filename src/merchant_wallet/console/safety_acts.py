@@ -73,10 +73,6 @@ REFUSALS: Final[Mapping[RecordRefusal, str]] = {
         "Record {no} says {direction} {amount} USDT of the same transaction. If this corrects it, name it."
         " If this is another movement, say that it corrects none."
     ),
-    RecordRefusal.NOT_MIGRATED: N_(
-        "The database still refuses a movement that was recorded and corrected before: its migration to this"
-        " version is not finished. Run `merchant-wallet migrate`, then record it again."
-    ),
 }
 """How the page words the refusals of a record."""
 

@@ -70,7 +70,6 @@ class Movement(msgspec.Struct, frozen=True, gc=False):
     sender: bytes
     recipient: bytes
     amount_units: int
-    block_log_index: int | None = None
     order: tuple[int, int] | None = None
     """The merchant and the order that it was signed for. Known once it is judged."""
 
@@ -334,7 +333,6 @@ def _end_of(transfer: TokenTransfer, *, is_out: bool) -> Movement:
         transfer.sender,
         transfer.recipient,
         transfer.amount_units,
-        transfer.block_log_index,
     )
 
 

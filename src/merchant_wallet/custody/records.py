@@ -212,8 +212,8 @@ async def read_open_movements(connection: AsyncConnection, chain: str) -> list[M
     """Movements on the chain that are in no book yet, and those whose record an operator has corrected."""
     rows = await _rows(connection, "list_open_movements", chain=chain)
     return [
-        Movement(tx_hash, log_index, is_out, block, bytes(sender), bytes(recipient), units, block_log_index)
-        for tx_hash, log_index, is_out, block, sender, recipient, units, block_log_index in rows
+        Movement(tx_hash, log_index, is_out, block, bytes(sender), bytes(recipient), units)
+        for tx_hash, log_index, is_out, block, sender, recipient, units in rows
     ]
 
 
@@ -245,7 +245,6 @@ async def judge_movements(
     keys = {
         "merchant_ids": [merchant_id for merchant_id, _, _ in signed],
         "order_ids": [order_id for _, order_id, _ in signed],
-        "block_log_indexes": [each.block_log_index for each in movements],
         "amounts": _amounts(movements),
     }
     found = [await _rows(cell, "judge_movements", **names, **keys) for cell in cells]
@@ -287,7 +286,6 @@ async def write_movements(
             "senders": [each.sender for each in found],
             "recipients": [each.recipient for each in found],
             "amounts": _amounts(found),
-            "block_log_indexes": [each.block_log_index for each in found],
             "now_ms": now_ms,
         }
         await connection.execute(_TEXTS["insert_movements"], _names(chain, found) | values)

@@ -151,40 +151,38 @@ select s.merchant_id, s.order_id,
 
 -- name: judge_movements
 -- What a cell has of each movement: its order's status, whether the order was settled by exactly this transfer, and its deposit's
--- status. A deposit from before log indexes were stored per transaction is found by its index in the block.
+-- status.
 select w.status, coalesce(w.status = 2 and w.tx_hash = m.tx_hash and w.amount - w.fee = m.amount, false), x.status
-  from unnest(%(tx_hashes)s::text[], %(log_indexes)s::int[], %(block_log_indexes)s::int[], %(is_outs)s::boolean[],
-              %(amounts)s::bigint[], %(merchant_ids)s::bigint[], %(order_ids)s::bigint[])
-       with ordinality m (tx_hash, log_index, block_log_index, is_out, amount, merchant_id, order_id, no)
+  from unnest(%(tx_hashes)s::text[], %(log_indexes)s::int[], %(is_outs)s::boolean[], %(amounts)s::bigint[],
+              %(merchant_ids)s::bigint[], %(order_ids)s::bigint[])
+       with ordinality m (tx_hash, log_index, is_out, amount, merchant_id, order_id, no)
   left join withdrawal w on w.merchant_id = m.merchant_id and w.order_id = m.order_id and w.chain = %(chain)s::text
                         and w.{open_books}
   left join lateral (
        select d.status from deposit d
         where not m.is_out and d.chain = %(chain)s::text and d.tx_hash = m.tx_hash and d.amount = m.amount
-          and (d.log_index = m.log_index or d.block_log_index = m.block_log_index) and d.final_ms is not null
-          and d.{open_books}
-        order by d.log_index = m.log_index desc limit 1) x on true
+          and d.log_index = m.log_index and d.final_ms is not null and d.{open_books}
+        limit 1) x on true
  order by m.no;
 
 -- name: list_open_movements
 -- Movements on the chain that are in no book yet. Those of a transaction with a corrected record are judged again each time, so no
 -- clock decides whether they are back.
-select tx_hash, log_index, is_out, block_number, sender, recipient, amount::bigint, block_log_index
+select tx_hash, log_index, is_out, block_number, sender, recipient, amount::bigint
   from custody_movement where chain = %(chain)s::text and explained_ms is null
 union all
-select m.tx_hash, m.log_index, m.is_out, m.block_number, m.sender, m.recipient, m.amount::bigint, m.block_log_index
+select m.tx_hash, m.log_index, m.is_out, m.block_number, m.sender, m.recipient, m.amount::bigint
   from (select distinct tx_hash from treasury_movement where chain = %(chain)s::text and corrects is not null) c
   join custody_movement m on m.chain = %(chain)s::text and m.tx_hash = c.tx_hash and m.explained_ms is not null
  order by block_number, tx_hash, log_index;
 
 -- name: insert_movements
 -- Movements that no book contains yet. A known movement is not changed.
-insert into custody_movement (chain, tx_hash, log_index, block_log_index, is_out, block_number, sender, recipient, amount, found_ms)
-select %(chain)s::text, u.tx_hash, u.log_index, u.block_log_index, u.is_out, u.block_number, u.sender, u.recipient, u.amount,
-       %(now_ms)s::bigint
-  from unnest(%(tx_hashes)s::text[], %(log_indexes)s::int[], %(block_log_indexes)s::int[], %(is_outs)s::boolean[],
-              %(block_numbers)s::bigint[], %(senders)s::bytea[], %(recipients)s::bytea[], %(amounts)s::bigint[])
-       u (tx_hash, log_index, block_log_index, is_out, block_number, sender, recipient, amount)
+insert into custody_movement (chain, tx_hash, log_index, is_out, block_number, sender, recipient, amount, found_ms)
+select %(chain)s::text, u.tx_hash, u.log_index, u.is_out, u.block_number, u.sender, u.recipient, u.amount, %(now_ms)s::bigint
+  from unnest(%(tx_hashes)s::text[], %(log_indexes)s::int[], %(is_outs)s::boolean[], %(block_numbers)s::bigint[],
+              %(senders)s::bytea[], %(recipients)s::bytea[], %(amounts)s::bigint[])
+       u (tx_hash, log_index, is_out, block_number, sender, recipient, amount)
 on conflict (chain, tx_hash, log_index, is_out) do nothing;
 
 -- name: insert_remainders

@@ -46,10 +46,6 @@ class RecordRefusal(Enum):
         "Record {no} says {direction} {amount} USDT of the same transaction. If this corrects it, name it."
         " If this is another movement, say that it corrects none."
     )
-    NOT_MIGRATED = (
-        "The database still refuses a movement that was recorded and corrected before: its migration to this"
-        " version is not finished. Run `merchant-wallet migrate`, then record it again."
-    )
 
 
 class RecordRefused(ValueError):
@@ -191,9 +187,9 @@ async def record(conn: Connection, author: Author, new: NewRecord, reason: str) 
             replaces=replaces,
         )
         if number is None:
-            # Somebody else was faster, and is seen now. Else the constraint of the version before refuses it.
+            # Somebody else was faster, and is seen now.
             await check(conn, new)
-            raise RecordRefused(RecordRefusal.NOT_MIGRATED)
+            raise RecordRefused(RecordRefusal.REPEATED)
         facts = {**describe_record(new), "no": number}
         await author.record(conn, new.kind, format_subject(new), before=UNRECORDED, after=facts)
     return number

@@ -148,8 +148,7 @@ class BackupKey:
     def _require_signature(self, name: str, signature: str, content: bytes) -> None:
         if not signature:
             raise UnauthenticObject(
-                f"{name} has no signature: it was made before back-ups were signed, or by somebody else who "
-                "can write to the store."
+                f"{name} has no signature: somebody else who can write to the store has made it."
             )
         if not hmac.compare_digest(signature.encode(), self._sign(name, content).encode()):
             raise UnauthenticObject(

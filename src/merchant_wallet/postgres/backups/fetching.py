@@ -82,16 +82,11 @@ DISK_FAULTS: Final = {
 Say = Callable[[str], None]
 
 
-def require_authentic(store: Store, key: BackupKey, base: BaseBackup) -> Manifest | None:
-    """The manifest of a base back-up. None if a person accepts one of before there were any.
-
-    Raises BackupError, StoreAway.
-    """
+def require_authentic(store: Store, key: BackupKey, base: BaseBackup) -> Manifest:
+    """The manifest of a base back-up. Raises BackupError, StoreAway."""
     name = f"{base.folder}/{base.completed.name}"
     with store.read(name) as source:
         content = key.open(name, source, MANIFEST_BYTES)
-    if not content and not key.is_authenticating:
-        return None
     try:
         return msgspec.json.decode(content, type=Manifest)
     except msgspec.MsgspecError as error:
@@ -107,38 +102,38 @@ class Fetcher:
         self._programs = programs
         self._say = say
 
-    def read_manifest(self, base: BaseBackup) -> Manifest | None:
+    def read_manifest(self, base: BaseBackup) -> Manifest:
         """The manifest of a base back-up, as `require_authentic`. Raises BackupError."""
         with _advising():
             return require_authentic(self._store, self._key, base)
 
-    def fetch_base(self, base: BaseBackup, manifest: Manifest | None, target: Path) -> None:
+    def fetch_base(self, base: BaseBackup, manifest: Manifest, target: Path) -> None:
         """Unpack the files of a base back-up into an empty folder. Raises BackupError."""
         with _advising():
             self._fetch_base(base, manifest, target)
 
-    def _fetch_base(self, base: BaseBackup, manifest: Manifest | None, target: Path) -> None:
+    def _fetch_base(self, base: BaseBackup, manifest: Manifest, target: Path) -> None:
         name = f"{base.folder}/{catalogue.DATA}"
-        most_bytes = None if manifest is None else manifest.archive_bytes
         with self._decrypted(name) as stream:
-            packed = _Digested(stream, most_bytes)
-            self._unpack_all(_Unzipped(packed), target, most_bytes)
+            packed = _Digested(stream, manifest.archive_bytes)
+            self._unpack_all(_Unzipped(packed), target, manifest.archive_bytes)
             # Only the end of the stream shows that nothing was cut.
             while packed.read(COPY_BYTES):
                 pass
-        if manifest is not None and packed.digest() != manifest.sha256:
+        if packed.digest() != manifest.sha256:
             raise UnusableObject(f"{name} is not what its manifest says: it was replaced.")
 
-    def _unpack_all(self, source: "_Unzipped", target: Path, most_bytes: int | None) -> None:
+    def _unpack_all(self, source: "_Unzipped", target: Path, most_bytes: int) -> None:
         with tarfile.open(fileobj=source, mode="r|", bufsize=COPY_BYTES, tarinfo=_Member) as archive:
-            of_all = "" if most_bytes is None else f" of {most_bytes // MEGABYTE}"
             for member in archive:
                 # It keeps every member that it has read.
                 archive.members.clear()  # type: ignore[attr-defined] # Not in its types.
-                if most_bytes is not None and member.offset_data + member.size > most_bytes:
+                if member.offset_data + member.size > most_bytes:
                     raise UnusableObject(TOO_LONG)
                 self._unpack(archive, member, target)
-                self._say(f"unpacking the back-up: {member.offset_data // MEGABYTE}{of_all} MB")
+                self._say(
+                    f"unpacking the back-up: {member.offset_data // MEGABYTE} of {most_bytes // MEGABYTE} MB"
+                )
 
     def _unpack(self, archive: tarfile.TarFile, member: tarfile.TarInfo, target: Path) -> None:
         name = Path(member.name)
@@ -360,18 +355,17 @@ class _Member(tarfile.TarInfo):
 class _Digested:
     """A packed archive, and the SHA-256 of what was read of it. It fails soon after `most_bytes`."""
 
-    def __init__(self, stream: IO[bytes], most_bytes: int | None) -> None:
+    def __init__(self, stream: IO[bytes], most_bytes: int) -> None:
         self._stream = stream
         self._sha256 = hashlib.sha256()
-        self._left = None if most_bytes is None else most_bytes + most_bytes // 1000 + PACKED_OVERHEAD_BYTES
+        self._left = most_bytes + most_bytes // 1000 + PACKED_OVERHEAD_BYTES
 
     def read(self, size: int) -> bytes:
         content = self._stream.read(size)
         self._sha256.update(content)
-        if self._left is not None:
-            self._left -= len(content)
-            if self._left < 0:
-                raise UnusableObject(TOO_LONG)
+        self._left -= len(content)
+        if self._left < 0:
+            raise UnusableObject(TOO_LONG)
         return content
 
     def digest(self) -> str:

@@ -116,9 +116,9 @@ def restore(
         draft, spool, token = (folder.root / name for name in (DRAFT, SPOOL, TOKEN))
         fetcher = Fetcher(store, key, programs, say)
         manifest = fetcher.read_manifest(base)
-        wanted = f"{base.folder}/{base.completed.name} {'' if manifest is None else manifest.sha256}"
+        wanted = f"{base.folder}/{base.completed.name} {manifest.sha256}"
         known, _, state = _read(token).partition("\n")
-        is_same = manifest is not None and known == wanted
+        is_same = known == wanted
         is_fetched = is_same and state == FETCHED
         if not is_same:
             _remove(draft, spool, token)

@@ -987,9 +987,6 @@ create table custody_movement (
     amount positive_units not null,
     found_ms bigint not null,
     explained_ms bigint,
-    -- The place of its log in the block.
-    block_log_index integer,
-    constraint custody_movement_block_log_index_check check (block_log_index >= 0),
     constraint custody_movement_block_number_check check (block_number >= 0),
     constraint custody_movement_log_index_check check (log_index >= 0),
     constraint custody_movement_recipient_check check (length(recipient) = 20),

@@ -79,7 +79,7 @@ class Invoice(msgspec.Struct, frozen=True, omit_defaults=True):
     """One invoice. `version` is that of its month, `corrects` the number of the invoice that it corrects.
 
     Both have the same year. The digest of a month's invoices covers a field that has a default only if it has
-    another value: months that were signed before there were such fields keep their digests.
+    another value.
     """
 
     year: int
