@@ -26,8 +26,8 @@ from merchant_wallet.base.db import connect
 pytestmark = pytest.mark.anyio
 
 NOW_MS = 1_763_712_000_000
-SIGNER = CheckpointSigner(bytes(range(32)), bytes(32))
-OTHER = CheckpointSigner(bytes(32), bytes(32))
+SIGNER = CheckpointSigner(bytes(range(32)))
+OTHER = CheckpointSigner(bytes(32))
 ANN, BOB = "operator:ann", "cli:bob"
 
 

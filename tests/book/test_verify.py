@@ -22,7 +22,7 @@ from merchant_wallet.book.verification import pages
 from merchant_wallet.book.verification.verify import BookReport, verify_all, verify_book
 from merchant_wallet.book.writer import Writer
 
-SIGNER = CheckpointSigner(b"k" * 32, b"o" * 32)
+SIGNER = CheckpointSigner(b"k" * 32)
 
 
 def check(fake_writer: FakeWriter, checkpoint_dir: Path | None = None) -> BookReport:

@@ -104,7 +104,7 @@ def test_months_of_a_replaced_checkpoint_key_verify_and_the_next_is_signed_with_
     document = wallet.ask("finance", "verify")
     assert (document["ok"], len(document["formerKeys"])) == (True, 2)
     # Who can write to the database alone can't pass his own key off as a former one.
-    eve = CheckpointSigner(bytes(range(32)), b"old")
+    eve = CheckpointSigner(bytes(range(32)))
     ((manifest,),) = wallet.read("select manifest from month_report where month = '2025-09'")
     wallet.tamper(
         "insert into checkpoint_key (key_no, public_key, since_ms) overriding system value"

@@ -33,7 +33,7 @@ SETTINGS = {"sandbox_two_people": True, "operator_wait_s": 0, "brand_colour": "#
 COIN = 1_000_000
 CLOCK_MS = 1_790_000_000_000
 FINANCE = "/console/finance"
-SIGNER = CheckpointSigner(bytes(range(32)), b"old")
+SIGNER = CheckpointSigner(bytes(range(32)))
 
 
 @pytest.fixture(scope="module")

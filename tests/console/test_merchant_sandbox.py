@@ -74,7 +74,7 @@ def wait_for_hidden(person: ConsoleUser, shop: Shop, name: str) -> str:
     return find_hidden(person, shop, name)
 
 
-SIGNER = CheckpointSigner(bytes(range(32)), b"old")
+SIGNER = CheckpointSigner(bytes(range(32)))
 DEPOSIT = {"chainType": "TRC20", "amount": "10", "extUserId": "alice"}
 
 

@@ -129,7 +129,7 @@ class Finance:
 
 @pytest.fixture
 def finance(scene: ReportingScene, tmp_path: Path) -> Finance:
-    return Finance(scene, CheckpointSigner(bytes(range(32)), b"old"), ArchiveFolder(tmp_path / "archive"))
+    return Finance(scene, CheckpointSigner(bytes(range(32))), ArchiveFolder(tmp_path / "archive"))
 
 
 async def trade(scene: ReportingScene, shop: int, name: str = "alice") -> None:

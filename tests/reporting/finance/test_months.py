@@ -164,7 +164,7 @@ async def test_a_former_key_counts_only_for_what_was_closed_before_it_was_replac
     await finance.go_to(NOVEMBER)
     closed = await finance.close(OCTOBER)
     assert closed.closed_ms is not None
-    former, finance.signer = finance.signer.public_key, CheckpointSigner(bytes(32), b"old")
+    former, finance.signer = finance.signer.public_key, CheckpointSigner(bytes(32))
     for until_ms, texts in (
         (closed.closed_ms, []),
         (None, []),
