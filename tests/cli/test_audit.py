@@ -31,17 +31,19 @@ def test_a_shops_day_at_the_terminal_is_in_the_log(wallet: Wallet) -> None:
         "merchant.set",
         "merchant.suspend",
         "merchant.resume",
-        "merchant.rotate_secret",
-        "merchant.retire_secret",
+        "merchant.roll_key",
+        "merchant.end_old_secret",
     ]
-    assert {(entry["actor"], entry["source"], entry["merchantId"], entry["subject"]) for entry in log} == {
-        (find_actor(), "terminal", shop, f"merchant {shop}")
+    assert {(entry["actor"], entry["source"], entry["merchantId"]) for entry in log} == {
+        (find_actor(), "terminal", shop)
     }
+    subject = f"merchant {shop}"
+    assert [entry["subject"] for entry in log] == [subject] * 4 + [f"{subject} key 1"] * 2
     assert log[0]["after"] == {"name": "Shop", "currencyMode": "KFB"}
     assert log[1]["before"] == {"transferFeeRate": "0", "requirePin": False}
     assert log[1]["after"] == {"transferFeeRate": "0.005", "requirePin": True}
     assert (log[2]["before"], log[2]["after"]) == ({"status": "active"}, {"status": "suspended"})
-    assert log[5]["after"] == {"retiredSecretNo": 1}
+    assert log[5]["after"] == {"ended": True}
     assert secret not in wallet.run("audit", "list", "--json").stdout
     assert wallet.ask("audit", "verify")["ok"] is True
 

@@ -152,12 +152,12 @@ def test_suspending_twice_changes_nothing_the_second_time(wallet: Wallet) -> Non
 
 def test_a_secret_is_rotated_before_the_old_one_is_retired(wallet: Wallet) -> None:
     first = wallet.ask("merchant", "create", "Shop")["appSecret"]
-    assert "one live secret only" in wallet.refuse("merchant", "retire-secret", "Shop")
+    assert "one valid secret only" in wallet.refuse("merchant", "retire-secret", "Shop")
     rotated = wallet.ask("merchant", "rotate-secret", "Shop")
     assert len(rotated["appSecret"]) == SECRET_LENGTH
     assert rotated["appSecret"] != first
     assert wallet.ask("merchant", "show", "Shop")["liveSecrets"] == 2
-    assert "two live secrets" in wallet.refuse("merchant", "rotate-secret", "Shop")
+    assert "older secret of this key still works" in wallet.refuse("merchant", "rotate-secret", "Shop")
     assert wallet.ask("merchant", "retire-secret", "Shop")["retiredSecretNo"] == 1
     assert wallet.ask("merchant", "show", "Shop")["liveSecrets"] == 1
 

@@ -152,8 +152,7 @@ FACTS: Final[Mapping[str, tuple[str, str]]] = {
     "merchant.set": ("secondApprovalLimit", "secondApprovalLimit"),
     "merchant.suspend": ("status", "status"),
     "merchant.resume": ("status", "status"),
-    "merchant.rotate_secret": ("", "rotated"),
-    "merchant.retire_secret": ("", "retiredSecretNo"),
+    "merchant.end_old_secret": ("", "ended"),
     "merchant.add_key": ("", "name operations networks"),
     "merchant.set_key": ("networks", "networks"),
     "merchant.roll_key": ("", "overlapMs"),
@@ -233,11 +232,13 @@ DAY: Final = (
     ),
     Step("merchant.suspend", "merchant suspend {shop}", f"{MERCHANT}/status", {"status": "suspended"}),
     Step("merchant.resume", "merchant resume {shop}", f"{MERCHANT}/status", {"status": "active"}),
+    Step("merchant.roll_key", "merchant rotate-secret {shop}", f"{MERCHANT}/secrets/rotate", {}, own=True),
     Step(
-        "merchant.rotate_secret", "merchant rotate-secret {shop}", f"{MERCHANT}/secrets/rotate", {}, own=True
-    ),
-    Step(
-        "merchant.retire_secret", "merchant retire-secret {shop}", f"{MERCHANT}/secrets/retire", {}, own=True
+        "merchant.end_old_secret",
+        "merchant retire-secret {shop}",
+        f"{MERCHANT}/secrets/retire",
+        {},
+        own=True,
     ),
     Step(
         "merchant.add_key",
@@ -462,7 +463,7 @@ DAY: Final = (
 PROPOSED: Final = RIGHTS.keys() | {"rate.remove"}
 """The acts that need two people here."""
 PREPARING: Final = frozenset(
-    ("merchant.suspend", "merchant.retire_secret", "operator.disable", "wallet.freeze")
+    ("merchant.suspend", "merchant.end_old_secret", "operator.disable", "wallet.freeze")
 )
 """The acts that those need before them."""
 WITH_REASON: Final = (

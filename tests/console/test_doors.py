@@ -32,7 +32,7 @@ BESIDE: Final = frozenset({"alone", "reason", "proposalNo", "proposedBy", "actNo
 """Facts of the author: why, and on whose proposal. They differ by door, and are compared with the door."""
 OWN_VALUES: Final = frozenset(
     {
-        *("name", "secondApprovalLimit", "retiredSecretNo", "approvedBy", "stops", "stoppedBy", "orderId"),
+        *("name", "secondApprovalLimit", "approvedBy", "stops", "stoppedBy", "orderId"),
         *("address", "txHash", "no", "corrects", "coldWallet", "to", "transferId", "mostHot", "months"),
     }
 )
@@ -66,7 +66,7 @@ ONE_DOOR: Final = {
     " merchant.move.restore merchant.move.switch merchant.move.take_back merchant.move.undo month.prepare"
     " rollback.accept xpub_pool.drop_lost",
     "console": "adjustment.accept adjustment.carry_out adjustment.fail adjustment.propose adjustment.refuse"
-    " adjustment.withdraw callback.test merchant.end_old_secret operator.change_password"
+    " adjustment.withdraw callback.test operator.change_password"
     " operator.confirm_email operator.end_session operator.escalation operator.notifications"
     " operator.renew_codes operator.sign_in operator.sign_out",
     "wallet page": "sub_user.set_pin sub_user.change_pin",

@@ -154,8 +154,8 @@ def test_a_secret_is_changed_without_an_outage(platform: Platform, people: Peopl
     shop.with_client(secret=secret).do("getMerchantBalance")
     assert merchant_user.post(url_of(shop, "/secrets/retire")).status_code == 409
     actor = f"merchant:{merchant_user.name}"
-    assert entries(platform, "merchant.rotate_secret")[-1][0] == actor
-    assert entries(platform, "merchant.retire_secret")[-1][4] == {"retiredSecretNo": 1}
+    assert entries(platform, "merchant.roll_key")[-1][0] == actor
+    assert entries(platform, "merchant.end_old_secret")[-1][4] == {"ended": True}
 
 
 def test_a_suspended_merchant_is_refused_until_it_is_resumed(

@@ -14,6 +14,7 @@ from merchant_wallet.cli.session import Session, run
 
 if TYPE_CHECKING:
     from merchant_wallet.approvals.changes import ProposedChange
+    from merchant_wallet.merchants.app_keys import NewSecret
     from merchant_wallet.merchants.keys import Keyring
 
 app = typer.Typer()
@@ -98,26 +99,13 @@ def rotate_secret(
     """
 
     async def act(session: Session) -> "dict[str, Any] | ProposedChange":
-        from merchant_wallet.merchants import acts
-        from merchant_wallet.merchants.app_keys import FIRST_KEY
+        from merchant_wallet.merchants.app_keys import FIRST_KEY, NewSecret
 
-        found = await session.find(merchant)
-        keyring = await open_keyring(session, found.merchant_id)
-        async with session.conn.transaction():
-            subject = acts.format_subject(found.merchant_id)
-            at = found.merchant_id, FIRST_KEY
-            proposed = await propose_secret(session, acts.ROTATE_SECRET, subject, *at, None, reason)
-            if proposed is not None:
-                return proposed
-            secret = await acts.rotate_secret(
-                session.conn,
-                keyring,
-                session.author(describe_lone_change(session, reason)),
-                found.merchant_id,
-                secret_wait_ms=session.settings.secret_wait_ms,
-            )
-        await session.carry(found.merchant_id)
-        return {"merchantId": found.merchant_id, "appKey": found.app_key, "appSecret": secret}
+        merchant_id = (await session.find(merchant)).merchant_id
+        made = await roll_secret(session, merchant_id, FIRST_KEY, None, reason)
+        if not isinstance(made, NewSecret):
+            return made
+        return {"merchantId": merchant_id, "appKey": made.key.app_key, "appSecret": made.secret}
 
     done = run(data, act)
     print_changed(done, as_json)
@@ -137,23 +125,33 @@ async def open_keyring(session: Session, merchant_id: int) -> "Keyring":
     return keyring
 
 
-async def propose_secret(
-    session: Session,
-    kind: str,
-    subject: str,
-    merchant_id: int,
-    key_no: int,
-    overlap_ms: int | None,
-    reason: str | None,
-) -> "ProposedChange | None":
-    """Propose another secret of a key. None: this person may make it now. Raises KeyRefused."""
-    from merchant_wallet.base.clock import now_ms
-    from merchant_wallet.merchants import key_changes
+async def roll_secret(
+    session: Session, merchant_id: int, key_no: int, overlap_ms: int | None, reason: str | None
+) -> "NewSecret | ProposedChange":
+    """Add a secret to a key, or propose it if two people are needed.
 
-    if not session.settings.needs_two_people:
-        return None
-    facts = await key_changes.describe_roll(session.conn, merchant_id, key_no, overlap_ms, now_ms())
-    return await propose(session, kind, subject, facts, reason, merchant_id=merchant_id)
+    Without an overlap both work until the older one is ended. Raises KeyRefused.
+    """
+    from merchant_wallet.base.clock import now_ms
+    from merchant_wallet.merchants import key_acts, key_changes
+
+    keyring = await open_keyring(session, merchant_id)
+    async with session.conn.transaction():
+        if session.settings.needs_two_people:
+            facts = await key_changes.describe_roll(session.conn, merchant_id, key_no, overlap_ms, now_ms())
+            subject = key_acts.format_subject(merchant_id, key_no)
+            return await propose(session, key_acts.ROLL, subject, facts, reason, merchant_id=merchant_id)
+        made = await key_acts.roll_key(
+            session.conn,
+            keyring,
+            session.author(describe_lone_change(session, reason)),
+            merchant_id,
+            key_no,
+            overlap_ms=overlap_ms,
+            secret_wait_ms=session.settings.secret_wait_ms,
+        )
+    await session.carry(merchant_id)
+    return made
 
 
 @app.command("retire-secret")
@@ -166,10 +164,11 @@ def retire_secret(merchant: MerchantArgument, data: DataOption = None, as_json: 
     """
 
     async def act(session: Session) -> dict[str, Any]:
-        from merchant_wallet.merchants import acts
+        from merchant_wallet.merchants import key_acts
+        from merchant_wallet.merchants.app_keys import FIRST_KEY
 
         merchant_id = (await session.find(merchant)).merchant_id
-        number = await acts.retire_secret(session.conn, session.author(), merchant_id)
+        number = await key_acts.end_old_secret(session.conn, session.author(), merchant_id, FIRST_KEY)
         await session.carry(merchant_id)
         return {"merchantId": merchant_id, "retiredSecretNo": number}
 

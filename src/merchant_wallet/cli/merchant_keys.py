@@ -14,7 +14,7 @@ import typer
 from merchant_wallet.base.units import DAY_MS, HOUR_MS, MINUTE_MS
 from merchant_wallet.cli import terminal
 from merchant_wallet.cli.failures import CANNOT_RUN, REFUSED, Failure
-from merchant_wallet.cli.merchant_access import KEPT_ONCE, open_keyring, propose_secret
+from merchant_wallet.cli.merchant_access import KEPT_ONCE, open_keyring, roll_secret
 from merchant_wallet.cli.options import DataOption, JsonOption, MerchantArgument, ProposalReasonOption
 from merchant_wallet.cli.second_person import (
     describe_lone_change,
@@ -165,27 +165,8 @@ def roll_key(
     overlap_ms = _read_overlap(overlap)
 
     async def act(session: Session) -> "NewSecret | ProposedChange":
-        from merchant_wallet.merchants import key_acts
-
         merchant_id = (await session.find(merchant)).merchant_id
-        keyring = await open_keyring(session, merchant_id)
-        async with session.conn.transaction():
-            subject = key_acts.format_subject(merchant_id, key)
-            at = merchant_id, key
-            proposed = await propose_secret(session, key_acts.ROLL, subject, *at, overlap_ms, reason)
-            if proposed is not None:
-                return proposed
-            made = await key_acts.roll_key(
-                session.conn,
-                keyring,
-                session.author(describe_lone_change(session, reason)),
-                merchant_id,
-                key,
-                overlap_ms=overlap_ms,
-                secret_wait_ms=session.settings.secret_wait_ms,
-            )
-        await session.carry(merchant_id)
-        return made
+        return await roll_secret(session, merchant_id, key, overlap_ms, reason)
 
     _print_made(run(data, act), as_json)
 

@@ -37,7 +37,7 @@ from merchant_wallet.merchants.cells import placement
 from merchant_wallet.merchants.cells.placement import PlacementRefused
 from merchant_wallet.merchants.id_ranges import RangesExhausted
 from merchant_wallet.merchants.records import Merchant
-from merchant_wallet.merchants.store import MerchantAmbiguous, MerchantUnknown, SecretRefused
+from merchant_wallet.merchants.store import MerchantAmbiguous, MerchantUnknown
 from merchant_wallet.merchants.xpub_pool import PoolEmpty
 from merchant_wallet.operators.roles import Right
 from merchant_wallet.reporting import books
@@ -113,29 +113,31 @@ async def rotate_secret(request: ConsoleRequest, conn: Connection) -> Response:
     merchant, context = await load(request, conn), request.context
     try:
         if makes_by_two(request):
-            proposed = await propose_secret(request, conn, FIRST_KEY)
+            proposed = await propose_secret(request, conn, FIRST_KEY, None)
             return proposal_forms.redirect_to(request, proposed)
-        secret = await acts.rotate_secret(
+        made = await key_acts.roll_key(
             conn,
             context.keyring,
             request.author.with_facts(proposal_forms.read_reason(request)),
             merchant.merchant_id,
+            FIRST_KEY,
+            overlap_ms=None,
             secret_wait_ms=context.settings.secret_wait_ms,
         )
     except Unproposed as unproposed:
         return await _show(request, conn, merchant, FormState(problem=unproposed.problem))
-    except (SecretRefused, KeyRefused):
+    except KeyRefused:
         return await _show(request, conn, merchant, FormState(problem=request.translate(_TWO_SECRETS)))
     await request.cells.carry(merchant.merchant_id)
-    return show_secrets(request, merchant, N_("{name} has a second secret"), [APP_SECRET(secret)])
+    return show_secrets(request, merchant, N_("{name} has a second secret"), [APP_SECRET(made.secret)])
 
 
 async def retire_secret(request: ConsoleRequest, conn: Connection) -> Response:
     """Retire the older of two secrets."""
     merchant = await load(request, conn)
     try:
-        await acts.retire_secret(conn, request.author, merchant.merchant_id)
-    except SecretRefused:
+        await key_acts.end_old_secret(conn, request.author, merchant.merchant_id, FIRST_KEY)
+    except KeyRefused:
         return await _show(request, conn, merchant, FormState(problem=request.translate(_ONE_SECRET)))
     await request.cells.carry(merchant.merchant_id)
     return request.redirect(url_of(merchant.merchant_id), N_("The older secret is no longer valid."))
@@ -187,19 +189,17 @@ def makes_by_two(request: ConsoleRequest) -> bool:
 
 
 async def propose_secret(
-    request: ConsoleRequest, conn: Connection, key_no: int, overlap_ms: int | None = None
+    request: ConsoleRequest, conn: Connection, key_no: int, overlap_ms: int | None
 ) -> ProposedChange:
     """Propose another secret of a key. Without an overlap the older one works until it is retired.
 
     Raises Unproposed, KeyRefused.
     """
     merchant_id, at_ms = read_id(request, "merchant_id"), request.at_ms
-    kind, subject = acts.ROTATE_SECRET, acts.format_subject(merchant_id)
-    if overlap_ms is not None:
-        kind, subject = key_acts.ROLL, key_acts.format_subject(merchant_id, key_no)
+    subject = key_acts.format_subject(merchant_id, key_no)
     async with conn.transaction():
         facts = await key_changes.describe_roll(conn, merchant_id, key_no, overlap_ms, at_ms)
-        return await proposal_forms.propose(request, conn, kind, subject, *facts, merchant_id)
+        return await proposal_forms.propose(request, conn, key_acts.ROLL, subject, *facts, merchant_id)
 
 
 async def load(request: ConsoleRequest, conn: Connection) -> Merchant:
@@ -292,7 +292,16 @@ async def _show(
 ) -> Response:
     cell = await request.cells.of(merchant.merchant_id)
     book = await books.show_book(cell, merchant.merchant_id, limit=20)
-    proposed = await proposal_forms.list_about(request, conn, acts.format_subject(merchant.merchant_id))
+    subjects = (
+        acts.format_subject(merchant.merchant_id),
+        key_acts.format_subject(merchant.merchant_id, FIRST_KEY),
+    )
+    proposed = [
+        one
+        for subject in subjects
+        for one in await proposal_forms.list_about(request, conn, subject)
+        if one.kind in (acts.RESUME, key_acts.ROLL)
+    ]
     return request.page(
         "console/merchant.html",
         active="merchants",
@@ -303,7 +312,7 @@ async def _show(
         book=book,
         deposits=await _list_deposits(request, conn, merchant),
         steps=await list_steps(request, conn, merchant),
-        proposed=[one for one in proposed if one.kind in (acts.RESUME, acts.ROTATE_SECRET)],
+        proposed=proposed,
     )
 
 

@@ -1,4 +1,4 @@
-"""What people do about merchants: open one, change its settings, suspend and resume it, change its secrets.
+"""What people do about merchants: open one, change its settings, suspend and resume it.
 
 Rules:
 - A change and its entry in the audit log are one transaction, whichever door it comes from.
@@ -24,8 +24,6 @@ CREATE: Final = "merchant.create"
 SET: Final = "merchant.set"
 SUSPEND: Final = "merchant.suspend"
 RESUME: Final = "merchant.resume"
-ROTATE_SECRET: Final = "merchant.rotate_secret"
-RETIRE_SECRET: Final = "merchant.retire_secret"
 
 
 def format_subject(merchant_id: int) -> str:
@@ -97,27 +95,6 @@ async def resume(conn: Connection, author: Author, merchant_id: int) -> bool:
         changed = await store.resume(conn, merchant_id)
         await _record_status(conn, author, RESUME, merchant_id, SUSPENDED if changed else ACTIVE)
     return changed
-
-
-async def rotate_secret(
-    conn: Connection, keyring: Keyring, author: Author, merchant_id: int, *, secret_wait_ms: int
-) -> str:
-    """Add a second live secret, and return it. Raises SecretRefused, MerchantUnknown."""
-    async with conn.transaction():
-        secret = await store.rotate_secret(conn, keyring, merchant_id, at_ms=author.at_ms)
-        await staff_secrets.note(conn, author, merchant_id, FIRST_KEY, secret_wait_ms)
-        subject = format_subject(merchant_id)
-        await author.record(conn, ROTATE_SECRET, subject, merchant_id, after={"rotated": True})
-    return secret
-
-
-async def retire_secret(conn: Connection, author: Author, merchant_id: int) -> int:
-    """Retire the older of two live secrets. Returns its number. Raises SecretRefused, MerchantUnknown."""
-    async with conn.transaction():
-        number = await store.retire_secret(conn, merchant_id, at_ms=author.at_ms)
-        facts = {"retiredSecretNo": number}
-        await author.record(conn, RETIRE_SECRET, format_subject(merchant_id), merchant_id, after=facts)
-    return number
 
 
 async def _record_status(

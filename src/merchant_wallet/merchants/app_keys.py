@@ -170,13 +170,13 @@ async def lock_key(conn: Connection, merchant_id: int, key_no: int, at_ms: int) 
 
 
 async def roll_key(
-    conn: Connection, keyring: Keyring, merchant_id: int, key_no: int, *, overlap_ms: int, at_ms: int
+    conn: Connection, keyring: Keyring, merchant_id: int, key_no: int, *, overlap_ms: int | None, at_ms: int
 ) -> NewSecret:
-    """Add a secret to a key. The present one works for another `overlap_ms`; 0 ends it now.
+    """Add a secret to a key. The present one works for another `overlap_ms`; 0 ends it now, None never.
 
     Raises KeyRefused, MerchantUnknown.
     """
-    if not 0 <= overlap_ms <= MAX_OVERLAP_MS:
+    if overlap_ms is not None and not 0 <= overlap_ms <= MAX_OVERLAP_MS:
         raise KeyRefused(KeyRefusal.OVERLAP)
     async with conn.transaction():
         key = await lock_key(conn, merchant_id, key_no, at_ms)
@@ -189,17 +189,20 @@ async def roll_key(
         return NewSecret(await require_key(conn, merchant_id, key_no, at_ms), secret)
 
 
-async def end_old_secret(conn: Connection, merchant_id: int, key_no: int, at_ms: int) -> None:
-    """End the older of a key's two valid secrets, from the next request on. Raises KeyRefused."""
+async def end_old_secret(conn: Connection, merchant_id: int, key_no: int, at_ms: int) -> int:
+    """End the older of a key's two valid secrets, from the next request on. Returns its number.
+
+    Raises KeyRefused.
+    """
     async with conn.transaction():
         key = await lock_key(conn, merchant_id, key_no, at_ms)
         if key.live_secrets < 2:
             raise KeyRefused(KeyRefusal.ONE_SECRET)
         if key.is_first:
-            await store.retire_secret(conn, merchant_id, at_ms=at_ms)
-            return
+            return await store.retire_secret(conn, merchant_id, at_ms=at_ms)
         live = [number for number, retired in await _read_secrets(conn, merchant_id, key_no) if not retired]
         await _end(conn, merchant_id, key_no, live[0], at_ms)
+        return live[0]
 
 
 async def revoke_key(conn: Connection, merchant_id: int, key_no: int, at_ms: int) -> AppKey:
@@ -222,7 +225,7 @@ async def require_key(conn: Connection, merchant_id: int, key_no: int, at_ms: in
 
 
 async def _roll(
-    conn: Connection, keyring: Keyring, merchant_id: int, key: AppKey, overlap_ms: int, at_ms: int
+    conn: Connection, keyring: Keyring, merchant_id: int, key: AppKey, overlap_ms: int | None, at_ms: int
 ) -> str:
     key_no = key.key_no
     secrets = await _read_secrets(conn, merchant_id, key_no)
@@ -230,7 +233,8 @@ async def _roll(
     for number in live[:-1]:
         # It has expired. Only its row says that it is live.
         await _end(conn, merchant_id, key_no, number, at_ms)
-    await _end(conn, merchant_id, key_no, live[-1], None if overlap_ms else at_ms, at_ms + overlap_ms)
+    if overlap_ms is not None:
+        await _end(conn, merchant_id, key_no, live[-1], None if overlap_ms else at_ms, at_ms + overlap_ms)
     return await _insert_secret(conn, keyring, merchant_id, key_no, secrets[-1][0] + 1, key.app_key, at_ms)
 
 

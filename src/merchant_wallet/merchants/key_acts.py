@@ -100,24 +100,29 @@ async def roll_key(
     merchant_id: int,
     key_no: int,
     *,
-    overlap_ms: int,
+    overlap_ms: int | None,
     secret_wait_ms: int,
 ) -> NewSecret:
-    """Add a secret to a key. Raises KeyRefused, MerchantUnknown."""
+    """Add a secret to a key. Without an overlap both work until the older one is ended.
+
+    Raises KeyRefused, MerchantUnknown.
+    """
+    after = {"rolled": True} if overlap_ms is None else {"overlapMs": overlap_ms}
     async with conn.transaction():
         made = await app_keys.roll_key(
             conn, keyring, merchant_id, key_no, overlap_ms=overlap_ms, at_ms=author.at_ms
         )
         await staff_secrets.note(conn, author, merchant_id, key_no, secret_wait_ms)
-        await _record(conn, author, ROLL, merchant_id, key_no, after={"overlapMs": overlap_ms})
+        await _record(conn, author, ROLL, merchant_id, key_no, after=after)
     return made
 
 
-async def end_old_secret(conn: Connection, author: Author, merchant_id: int, key_no: int) -> None:
-    """End the older of a key's two valid secrets. Raises KeyRefused, MerchantUnknown."""
+async def end_old_secret(conn: Connection, author: Author, merchant_id: int, key_no: int) -> int:
+    """End the older of a key's two valid secrets. Returns its number. Raises KeyRefused, MerchantUnknown."""
     async with conn.transaction():
-        await app_keys.end_old_secret(conn, merchant_id, key_no, author.at_ms)
+        number = await app_keys.end_old_secret(conn, merchant_id, key_no, author.at_ms)
         await _record(conn, author, END_OLD_SECRET, merchant_id, key_no, after={"ended": True})
+    return number
 
 
 async def revoke_key(conn: Connection, author: Author, merchant_id: int, key_no: int) -> AppKey:

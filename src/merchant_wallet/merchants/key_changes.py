@@ -15,9 +15,8 @@ from typing import Final
 
 from merchant_wallet.approvals.changes import Applied, ChangeRefused, Facts, Kind, ProposedChange
 from merchant_wallet.audit.records import Author
-from merchant_wallet.merchants import acts, app_keys, key_acts, store
-from merchant_wallet.merchants.acts import ROTATE_SECRET
-from merchant_wallet.merchants.app_keys import FIRST_KEY, AppKey, KeyRefusal, KeyRefused, NewSecret
+from merchant_wallet.merchants import app_keys, key_acts, store
+from merchant_wallet.merchants.app_keys import AppKey, KeyRefusal, KeyRefused
 from merchant_wallet.merchants.key_acts import ADD, ROLL, SET, KeyTooWide
 from merchant_wallet.merchants.key_limits import (
     NETWORKS_LIMIT,
@@ -30,7 +29,7 @@ from merchant_wallet.merchants.key_limits import (
 )
 from merchant_wallet.merchants.keys import Keyring
 from merchant_wallet.merchants.settings import SettingRefused
-from merchant_wallet.merchants.store import Connection, MerchantUnknown, SecretRefused
+from merchant_wallet.merchants.store import Connection, MerchantUnknown
 
 _SUBJECT: Final = re.compile(r"merchant ([0-9]+) key ([0-9]+)")
 
@@ -93,7 +92,6 @@ def make_kinds(keyring: Keyring, *, sandbox: bool, secret_wait_ms: int) -> Mappi
         SET: _make_limits_kind(),
         ADD: _make_new_kind(keyring, sandbox=sandbox, secret_wait_ms=secret_wait_ms),
         ROLL: _make_roll_kind(keyring, secret_wait_ms),
-        ROTATE_SECRET: _make_rotation_kind(keyring, secret_wait_ms),
     }
 
 
@@ -138,7 +136,7 @@ def _make_roll_kind(keyring: Keyring, secret_wait_ms: int) -> Kind:
                 author,
                 change.merchant_id,
                 key.key_no,
-                overlap_ms=change.after["overlapMs"],
+                overlap_ms=change.after.get("overlapMs"),
                 secret_wait_ms=secret_wait_ms,
             )
         except KeyRefused as refused:
@@ -146,27 +144,6 @@ def _make_roll_kind(keyring: Keyring, secret_wait_ms: int) -> Kind:
         return Applied(shown=made)
 
     return Kind(ROLL, read, apply)
-
-
-def _make_rotation_kind(keyring: Keyring, secret_wait_ms: int) -> Kind:
-    async def read(conn: Connection, change: ProposedChange) -> Facts:
-        assert change.merchant_id is not None
-        return _describe_secret(
-            await app_keys.lock_key(conn, change.merchant_id, FIRST_KEY, change.proposed_ms)
-        )
-
-    async def apply(conn: Connection, change: ProposedChange, author: Author) -> Applied:
-        assert change.merchant_id is not None
-        try:
-            secret = await acts.rotate_secret(
-                conn, keyring, author, change.merchant_id, secret_wait_ms=secret_wait_ms
-            )
-        except SecretRefused as refused:
-            raise ChangeRefused(str(refused)) from None
-        key = await app_keys.require_key(conn, change.merchant_id, FIRST_KEY, author.at_ms)
-        return Applied(shown=NewSecret(key, secret))
-
-    return Kind(ROTATE_SECRET, read, apply)
 
 
 def _make_limits_kind() -> Kind:

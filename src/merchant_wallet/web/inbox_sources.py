@@ -42,7 +42,6 @@ PROPOSED: Final[Mapping[str, str]] = {
     kept_copies.KEEP: N_("{who} proposes which copy of a merchant's book is kept"),
     key_acts.ADD: N_("{who} proposes a new key of a merchant"),
     key_acts.ROLL: N_("{who} proposes a new secret of a merchant's key"),
-    merchant_acts.ROTATE_SECRET: N_("{who} proposes a new secret of a merchant's key"),
     key_acts.SET: N_("{who} proposes other limits of a merchant's key"),
     sub_user_log.SET: N_("{who} proposes to loosen the limits of {subject}"),
     screening_decisions.RELEASE: N_("{who} proposes to release what screening holds"),

@@ -22,8 +22,6 @@ ACTIONS: Final = (
     "merchant.set",
     "merchant.suspend",
     "merchant.resume",
-    "merchant.rotate_secret",
-    "merchant.retire_secret",
     "merchant.end_old_secret",
     "merchant.add_key",
     "merchant.set_key",

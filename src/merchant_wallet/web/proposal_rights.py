@@ -40,7 +40,6 @@ RIGHTS: Final[Mapping[str, Right]] = {
     key_acts.SET: Right.CHANGE_SECRET,
     key_acts.ADD: Right.CHANGE_SECRET,
     key_acts.ROLL: Right.CHANGE_SECRET,
-    merchant_acts.ROTATE_SECRET: Right.CHANGE_SECRET,
     sub_user_log.SET: Right.CHANGE_SUB_USER,
     rate_acts.SET: Right.SET_RATE,
     payout_acts.THAW: Right.STOP_PAYOUTS,
