@@ -216,20 +216,6 @@ def test_a_proposal_of_one_kind_is_not_carried_out_as_another(database_url: str)
     run_story(database_url, story)
 
 
-def test_a_proposal_that_was_made_under_a_former_name_of_its_kind_is_carried_out(database_url: str) -> None:
-    async def story(scene: ChangeScene) -> None:
-        made = await scene.propose()
-        await scene.conn.execute("update proposal set kind = 'deposit.release'")
-        found = await changes.show(scene.conn, made.proposal_no)
-        assert found is not None
-        assert found.kind == "deposits.release"
-        today = Kind("deposits.release", read_name, write_name)
-        done = await scene.accept(today, made.proposal_no, person=BOB, at_ms=2000)
-        assert (done.change.state, await scene.name()) == ("accepted", "Bazaar")
-
-    run_story(database_url, story)
-
-
 def test_open_ones_are_found_by_kind_and_subject(database_url: str) -> None:
     async def story(scene: ChangeScene) -> None:
         made = await scene.propose()

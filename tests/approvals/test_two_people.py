@@ -256,7 +256,7 @@ def test_the_limit_that_held_at_creation_is_covered_by_the_journals_hash() -> No
     assert ledger.entries[-1].facts == encode_order_facts(order)
 
 
-def test_an_order_from_before_there_was_a_second_limit_keeps_its_facts() -> None:
+def test_an_order_without_a_second_limit_has_no_such_fact() -> None:
     order = Withdrawal(1, "w", 10, 1, 0, "ERC20", "0x", "https://a", 0, 0, None, 2, 1, None, None, None)
     assert "secondLimit" not in encode_order_facts(order)
     assert counts(order) == (0, 1)

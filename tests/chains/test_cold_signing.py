@@ -63,7 +63,7 @@ def test_the_limits_of_payments_do_not_count_for_cold_money(tmp_path: Path) -> N
         journal.admit(make(2, is_cold=False, nonce=2))
 
 
-def test_a_record_from_before_cold_money_is_read(tmp_path: Path) -> None:
+def test_a_record_of_a_payment_does_not_say_that_it_is_not_cold(tmp_path: Path) -> None:
     path = tmp_path / "signed.jsonl"
     journal = SigningJournal(path, 100 * USDT, 150 * USDT)
     journal.admit(make(1, is_cold=False))

@@ -165,11 +165,6 @@ def test_the_log_speaks_in_words_with_names_and_an_entry_has_what_filters_take(
     assert "mei.lin 更改了商户设置" in chinese
 
 
-def test_a_former_name_of_an_action_chooses_todays(people: People) -> None:
-    page = people.signed_in("auditor").page("/console/audit?action=deposit.release.propose")
-    assert re.findall(r'<option value="([^"]+)" selected>', page) == ["deposits.release.propose"]
-
-
 @pytest.mark.parametrize(
     ("action", "words"),
     [

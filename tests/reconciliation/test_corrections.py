@@ -99,23 +99,7 @@ def test_the_database_takes_only_a_correction_of_exactly_the_record_and_only_one
     in_reconciliation(scenario)
 
 
-def test_a_record_made_anew_names_the_migration_that_is_not_finished(
-    in_reconciliation: InReconciliation,
-) -> None:
-    async def scenario(scene: ReconciliationScene) -> None:
-        await scene.deposits.rows(
-            "alter table treasury_movement add constraint of_the_version_before"
-            " unique (chain, tx_hash, direction, amount)"
-        )
-        wrong = await scene.record("OUT", THEFT, "0xa")
-        await scene.record("IN", THEFT, "0xa", corrects=wrong)
-        with pytest.raises(RecordRefused, match="Run `merchant-wallet migrate`"):
-            await scene.record("OUT", THEFT, "0xa")
-
-    in_reconciliation(scenario)
-
-
-def test_only_a_correction_has_the_kind_that_the_version_before_does_not_know() -> None:
+def test_only_a_correction_has_the_kind_of_corrections() -> None:
     kinds: list[tuple[Corrects, str]] = [(None, RECORD), ("none", RECORD), (7, CORRECT)]
     for corrects, kind in kinds:
         assert NewRecord("ERC20", "IN", THEFT, "0xa", corrects).kind == kind
@@ -154,7 +138,7 @@ RULES: list[tuple[str, Sequence[TreasuryShown], str, int, Corrects, int | str | 
         None,
         9,
     ),
-    ("one half of an old pair", known(OUT, (8, "IN", THEFT, None, None)), "OUT", THEFT, 8, None),
+    ("half of a pair that names nothing", known(OUT, (8, "IN", THEFT, None, None)), "OUT", THEFT, 8, None),
 ]
 
 

@@ -181,21 +181,6 @@ async def test_a_month_is_not_signed_while_one_before_it_is_restated(finance: Fi
     assert await finance.verify(OCTOBER) == await finance.verify(NOVEMBER) == []
 
 
-async def test_a_month_that_was_signed_before_there_were_versions_verifies(finance: Finance) -> None:
-    await trade(finance.scene, await finance.scene.open_shop("Shop"))
-    await finance.go_to(NOVEMBER)
-    closed = await finance.close(OCTOBER)
-    manifest = msgspec.json.decode(closed.manifest or "")
-    for name in ("version", "supersedes", "reason"):
-        del manifest[name]
-    text = msgspec.json.encode(manifest).decode()
-    await finance.scene.conn.execute(
-        "update month_report set manifest = %s, signature = %s",
-        [text, finance.signer.sign_text(months.format_text_to_sign(text))],
-    )
-    assert await finance.verify(OCTOBER) == []
-
-
 CHANGES = (
     "update superseded_book set figures = replace(figures, '\"50\"', '\"51\"')",
     "update superseded_month set figures = 'no report'",
