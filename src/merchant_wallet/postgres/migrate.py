@@ -8,7 +8,7 @@ Rules:
 - A migration is written down after its last step. After a kill its steps run again.
 - The caller says which version the running programs know. Later contractions are left for the next time.
 - A program accepts a schema that lacks contractions, and one that has later expansions.
-- A schema of a kind that no program has released is refused: it is from before the first release.
+- A schema with a migration of the kind `OLD_KIND` is from before the first release, and is refused.
 """
 
 import re
@@ -45,6 +45,7 @@ PATIENCE_S: Final = 600.0
 """After this time without a lock the migration gives up, and names who has it."""
 NOTE_INTERVAL_S: Final = 5.0
 ENCODING: Final = "UTF8"
+OLD_KIND: Final = "offline"
 TOO_OLD: Final = (
     "This database is from before the first release, 0.1.0, and no program migrates it: name a new database,"
     " or a new data folder."
@@ -232,7 +233,7 @@ def _read_applied(connection: psycopg.Connection) -> dict[int, Applied]:
 
 
 def _check(applied: Mapping[int, Applied], migrations: Sequence[Migration]) -> None:
-    if {one.kind for one in applied.values()} - set(Kind):
+    if any(one.kind == OLD_KIND for one in applied.values()):
         raise MigrationError(TOO_OLD)
     known = {migration.version: migration for migration in migrations}
     for version, (checksum, kind) in sorted(applied.items()):

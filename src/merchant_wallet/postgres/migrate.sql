@@ -24,8 +24,8 @@ create table if not exists schema_migration (
 );
 
 -- name: list_applied
--- What is applied. A table from before the first release may have no kinds.
-select version, checksum, coalesce(to_jsonb(m) ->> 'kind', '') from schema_migration m;
+-- What is applied. A table from before the first release has the kind `offline`, or none.
+select version, checksum, coalesce(to_jsonb(m) ->> 'kind', 'offline') from schema_migration m;
 
 -- name: add_applied
 -- One migration is done.

@@ -5,10 +5,9 @@ Rules:
   back. An applied file never changes.
 - Number 0001 is a baseline: the tables of the first release, one file for home and one for apart cells. It
   makes an empty schema's tables, so nobody else is there.
-- The names of the others end in `_home` or `_cell`. Home's schema gets all of them, an apart cell's the
-  latter.
+- Names end in `_home` or `_cell`. Of the later files home's schema gets all, an apart cell's those of cells.
 - `{schema}` in a file is the schema's name, for texts that PostgreSQL does not look up in the search path.
-- Each of the others begins with `-- kind: expand` or `-- kind: contract`. The program of the release before
+- Each of them begins with `-- kind: expand` or `-- kind: contract`. The program of the release before
   works on the expanded schema. The new program works before and after the contraction.
 - An expansion works before and after each contraction of its release, because these may come later.
 - `-- step: transaction`, `-- step: concurrently` or `-- step: batches` begins a step. A file without such a
