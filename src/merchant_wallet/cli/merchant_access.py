@@ -140,7 +140,10 @@ async def roll_secret(
         if session.settings.needs_two_people:
             facts = await key_changes.describe_roll(session.conn, merchant_id, key_no, overlap_ms, now_ms())
             subject = key_acts.format_subject(merchant_id, key_no)
-            return await propose(session, key_acts.ROLL, subject, facts, reason, merchant_id=merchant_id)
+            proposed = await propose(session, key_acts.ROLL, subject, facts, reason, merchant_id=merchant_id)
+            # None: nobody else could accept it, so this person makes it alone.
+            if proposed is not None:
+                return proposed
         made = await key_acts.roll_key(
             session.conn,
             keyring,
