@@ -60,7 +60,7 @@ select m, k, 'ERC20', case when k > 120 then 'closed' else 'taken_up' end, 1, 'p
 insert into wallet_nonce (chain, wallet, nonce, purpose, merchant_id, order_id, since_ms)
 select 'ERC20', repeat('w', 20)::bytea, row_number() over (), 'payout', m, k, 0 from key where k > 110;
 insert into payout_reservation (merchant_id, order_id, chain, wallet, nonce, amount, recipient, reserved_ms, ended_no)
-select merchant_id, order_id, chain, wallet, nonce, 1, repeat('r', 20)::bytea, 0, case when order_id % 100 > 0 then nonce end from wallet_nonce;
+select merchant_id, order_id, chain, wallet, nonce, 1, decode(lpad(to_hex(nonce), 40, '0'), 'hex'), 0, case when order_id % 100 > 0 then nonce end from wallet_nonce;
 insert into payout_signed (merchant_id, order_id, attempt_no, raw, tx_hash, built_at_block, signed_ms)
 select merchant_id, order_id, 1, 'r', 'h' || nonce, 0, 0 from wallet_nonce;
 insert into wallet_session (merchant_id, token_hash, user_id, is_framed, created_ms, seen_ms, expires_ms)

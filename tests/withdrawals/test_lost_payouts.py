@@ -23,8 +23,8 @@ CLOSE = "update payout set phase = 'closed'"
 RESERVE = """with made as (
     insert into payout (merchant_id, order_id, fence, claimed_until_ms, chain, phase)
     values (%s, 777, 0, 0, 'TRC20', 'closed') returning merchant_id, order_id)
-insert into payout_reservation (merchant_id, order_id, chain, wallet, amount, reserved_ms)
-select merchant_id, order_id, 'TRC20', %s, 1, %s from made"""
+insert into payout_reservation (merchant_id, order_id, chain, wallet, amount, reserved_ms, recipient)
+select merchant_id, order_id, 'TRC20', %s, 1, %s, repeat('r', 20)::bytea from made"""
 ROLL_BACK = """insert into rollback_evidence (merchant_id, subject, kind, cause, since_ms)
  values (0, 'home', 'behind', 'home was rolled back', 0)"""
 

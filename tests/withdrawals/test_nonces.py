@@ -260,8 +260,8 @@ def test_a_nonce_of_a_killed_payer_is_taken_back_even_while_payouts_are_stopped(
             order.order_id,
         )
         await shop.rows(
-            "insert into payout_reservation values (1001, %s, 'ERC20', %s, 0, 1, %s)",
-            *(order.order_id, chain.wallet, shop.clock.now_ms),
+            "insert into payout_reservation values (1001, %s, 'ERC20', %s, 0, 1, %s, null, %s)",
+            *(order.order_id, chain.wallet, shop.clock.now_ms, b"r" * 20),
         )
         await stop_payouts(shop.connection, "ERC20", "operator", "a look at the books", shop.clock.now_ms)
         payer, gaps = shop.payer(chains=shop.fakes()), shop.gaps(shop.fakes(), grace_ms=60_000)
