@@ -22,8 +22,8 @@ from merchant_wallet.base.db import connect
 from merchant_wallet.custody import still_snapshots
 from merchant_wallet.custody.balances import CustodyReader
 from merchant_wallet.custody.sweeps.unswept import list_unswept
+from merchant_wallet.hot_wallet.stops import list_stops
 from merchant_wallet.processes.reconciliation import Reconciler
-from merchant_wallet.withdrawals.stops import list_stops
 
 if TYPE_CHECKING:
     from tests.reconciliation.conftest import InReconciliation

@@ -21,9 +21,9 @@ from merchant_wallet.custody.cold import store, wallets
 from merchant_wallet.custody.cold.limits import SIGNER, TO_COLD
 from merchant_wallet.custody.cold.store import NewTransfer
 from merchant_wallet.custody.cold.worker import TransfersFailed
+from merchant_wallet.hot_wallet.store import list_wallets
 from merchant_wallet.merchants import own_addresses
 from merchant_wallet.processes.cold import open_cold_worker
-from merchant_wallet.withdrawals.hot_wallet_store import list_wallets
 
 ORDERS = 6
 ADDRESS = "0x742d35cc6634c0532925a3b844bc454e4438f44e"

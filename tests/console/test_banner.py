@@ -8,7 +8,7 @@ from tests.console.test_withdrawals import QUEUE, Till, audit, decide, till
 from tests.journeys.conftest import Platform
 
 from merchant_wallet.book.commands import Approve, TakeUp
-from merchant_wallet.withdrawals.stops import stop_payouts
+from merchant_wallet.hot_wallet.stops import stop_payouts
 
 __all__ = ["till"]
 

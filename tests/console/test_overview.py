@@ -16,8 +16,8 @@ from merchant_wallet.approvals.acts.reports import Report
 from merchant_wallet.base.addresses import format_address
 from merchant_wallet.console import overview
 from merchant_wallet.console.holdings import Holding, find_holding
+from merchant_wallet.hot_wallet.store import WalletShown
 from merchant_wallet.web.templates import SHARED_MACROS
-from merchant_wallet.withdrawals.hot_wallet_store import WalletShown
 
 pytestmark = pytest.mark.usefixtures("time_passes")
 

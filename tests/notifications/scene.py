@@ -14,6 +14,7 @@ from tests.callbacks.conftest import CallbackScene, make_client
 from tests.callbacks.receiver import Received
 
 from merchant_wallet.base.chains import CODES
+from merchant_wallet.hot_wallet.stops import stop_payouts
 from merchant_wallet.notifications import contacts, escalation, outbox
 from merchant_wallet.notifications.contacts import EMAIL, WEBHOOK, Choice, Contact
 from merchant_wallet.notifications.mail import MailServer
@@ -27,7 +28,6 @@ from merchant_wallet.processes.notifications import MAX_TOLD
 from merchant_wallet.reporting.cells import reach_one
 from merchant_wallet.reporting.inbox import Asked, Inbox, read_inbox
 from merchant_wallet.web.inbox_sources import SOURCES
-from merchant_wallet.withdrawals.stops import stop_payouts
 
 SITE = Site("https://wallet.example.com")
 SECRET = contacts.make_secret()

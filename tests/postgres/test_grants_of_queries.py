@@ -152,7 +152,10 @@ RUN_BY: Final[Mapping[str, tuple[Side, ...]]] = {
     "book/nonce_partitions.sql": BOTH,
     "withdrawals/freezes.sql": WORKER,
     "withdrawals/nonce_gaps.sql": WORKER,
-    "withdrawals/hot_wallet_store.sql": BOTH,
+    "hot_wallet/funds.sql": WORKER,
+    "hot_wallet/nonces.sql": WORKER,
+    "hot_wallet/stops.sql": BOTH,
+    "hot_wallet/store.sql": BOTH,
     "withdrawals/payouts.sql": BOTH,
     "withdrawals/reservations.sql": WORKER,
     "withdrawals/sandbox_ledger.sql": WORKER,
@@ -174,8 +177,8 @@ NOT_RUN: Final[Mapping[Side, Mapping[str, str]]] = {
         "callbacks/outbox.sql": "claim insert_attempts record_success note_order record_answer",
         "callbacks/test_events.sql": "claim record",
         "custody/cold/transfers.sql": """
-            claim unclaim take_free_nonce take_next_nonce reserve release end_reservation read_signed
-            set_unsigned end_transfer mark_for_cancel cancel_nonce find_cancellation mark_cancelled""",
+            claim unclaim reserve release end_reservation read_signed set_unsigned end_transfer
+            find_cancellation""",
         "custody/rescues/rescues.sql": "open_sweep",
         "custody/records.sql": """
             read_watched find_first_block read_cursor move_cursor insert_addresses list_open_movements
@@ -193,7 +196,7 @@ NOT_RUN: Final[Mapping[Side, Mapping[str, str]]] = {
             delete_old delete_old_items""",
         "observability/traces.sql": "delete_old",
         "sandbox/sandbox.sql": "record_callback drop_old_callbacks",
-        "withdrawals/hot_wallet_store.sql": "open_wallet record_funds lose_nonces read_known_nonce",
+        "hot_wallet/store.sql": "open_wallet",
         "withdrawals/payouts.sql": "queue_orders mark_queued claim store_signed mark_broadcast release wake",
     },
     # Only the web process and commands create and change merchants, sub-users and operators.

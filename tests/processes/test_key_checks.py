@@ -13,6 +13,7 @@ from merchant_wallet.base.chains import ERC20, TRC20
 from merchant_wallet.base.config import load_settings
 from merchant_wallet.chains.keys.keystore import SEED, Keystore, store_key
 from merchant_wallet.chains.keys.local_signer import LocalSigner
+from merchant_wallet.hot_wallet.store import NO_SEED, open_wallet
 from merchant_wallet.merchants import own_addresses, xpub_pool
 from merchant_wallet.processes.key_checks import (
     NOT_YET,
@@ -22,7 +23,6 @@ from merchant_wallet.processes.key_checks import (
     find_sweep_faults,
 )
 from merchant_wallet.processes.signers import find_keys_folder, make_rules
-from merchant_wallet.withdrawals.hot_wallet_store import NO_SEED, open_wallet
 from merchant_wallet.withdrawals.payouts import list_blocked
 
 OURS, THEIRS = bytes(range(64)), bytes(range(1, 65))

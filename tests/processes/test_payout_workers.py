@@ -21,10 +21,10 @@ from merchant_wallet.base.workers import WorkerConnection, run_workers
 from merchant_wallet.book.nonce_partitions import ensure_nonce_partitions
 from merchant_wallet.chains.keys.keystore import SEED, store_key
 from merchant_wallet.chains.transport import Admission
+from merchant_wallet.hot_wallet.store import list_wallets
 from merchant_wallet.processes.base import make_base, make_writer
 from merchant_wallet.processes.payout_workers import PayoutWorkers, enter_wallets, open_payout_workers
 from merchant_wallet.processes.signers import find_keys_folder
-from merchant_wallet.withdrawals.hot_wallet_store import list_wallets
 
 PASSPHRASE = "a passphrase of the tests"
 QUICK_COST = 1 << 12

@@ -15,8 +15,8 @@ from merchant_wallet.book.outcomes import Withdrawal
 from merchant_wallet.chains.protocol import Block, ChainAway, TokenTransfer
 from merchant_wallet.custody.balances import SURVEY_SIZE, CustodyReader
 from merchant_wallet.custody.two_person_changes import Corrects, NewRecord, record
+from merchant_wallet.hot_wallet.store import open_wallet
 from merchant_wallet.processes.reconciliation import Reconciler
-from merchant_wallet.withdrawals.hot_wallet_store import open_wallet
 
 __all__ = ["COIN", "START_MS", "DepositScene", "address", "in_scene"]
 

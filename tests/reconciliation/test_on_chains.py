@@ -21,8 +21,8 @@ from merchant_wallet.custody.balances import BalanceMoved, CustodyReader, read_b
 from merchant_wallet.custody.treasury import record_treasury
 from merchant_wallet.deposits import chain_store
 from merchant_wallet.deposits.watcher import Watcher
+from merchant_wallet.hot_wallet.store import open_wallet
 from merchant_wallet.processes.reconciliation import Reconciler
-from merchant_wallet.withdrawals.hot_wallet_store import open_wallet
 
 FUNDED = 1000 * COIN
 

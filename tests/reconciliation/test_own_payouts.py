@@ -14,7 +14,7 @@ from tests.reconciliation.conftest import (
 )
 
 from merchant_wallet.custody.cold import wallets
-from merchant_wallet.withdrawals.hot_wallet_store import open_wallet
+from merchant_wallet.hot_wallet.store import open_wallet
 
 LINE = "payout to own wallet"
 

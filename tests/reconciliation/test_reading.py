@@ -12,7 +12,7 @@ from tests.reconciliation.conftest import (
     address,
 )
 
-from merchant_wallet.withdrawals.stops import list_stops
+from merchant_wallet.hot_wallet.stops import list_stops
 
 
 def test_a_chain_that_is_away_is_reported_and_the_other_is_compared(

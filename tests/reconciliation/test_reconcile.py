@@ -11,7 +11,7 @@ from tests.reconciliation.conftest import (
     address,
 )
 
-from merchant_wallet.withdrawals.stops import list_stops, read_stopped, resume_payouts
+from merchant_wallet.hot_wallet.stops import list_stops, read_stopped, resume_payouts
 
 
 def test_empty_books_and_empty_chains_agree(in_reconciliation: InReconciliation) -> None:

@@ -38,7 +38,7 @@ from merchant_wallet.custody.sweeps.plan import PlannedSweep, SweepPolicy, make_
 from merchant_wallet.custody.sweeps.store import SweepShown
 from merchant_wallet.custody.sweeps.survey import survey
 from merchant_wallet.custody.sweeps.worker import SweepWorker
-from merchant_wallet.withdrawals.hot_wallet_store import open_wallet
+from merchant_wallet.hot_wallet.store import find_address, open_wallet
 
 NOW_MS = 1_763_712_000_000
 USDT = 1_000_000
@@ -154,7 +154,7 @@ class SweepScene:
 
     async def begin(self, worker: SweepWorker, chain: str = ERC20, *, again: bool = False) -> list[int]:
         """Plan and decide, as `sweep run` does. Before the first sweep it makes the hot wallet known."""
-        if await store.read_wallet(self.connection, chain) is None:
+        if await find_address(self.connection, chain) is None:
             await open_wallet(self.connection, chain, worker.sweepers[chain].wallet, NOW_MS)
         plan = await self.plan(chain, worker.sweepers[chain], again=again)
         return await worker.open(chain, plan, POLICY[chain], "tests")

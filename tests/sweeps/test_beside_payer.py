@@ -18,7 +18,7 @@ from merchant_wallet.base.db import connect
 from merchant_wallet.book.commands import Adjust
 from merchant_wallet.book.writer import Writer
 from merchant_wallet.chains.evm.chain import EvmChain
-from merchant_wallet.withdrawals.hot_wallet_store import list_wallets
+from merchant_wallet.hot_wallet.store import list_wallets
 
 ORDERS, SWEEPS = 6, 4
 ADDRESS = "0x742d35cc6634c0532925a3b844bc454e4438f44e"

@@ -23,10 +23,10 @@ from merchant_wallet.custody.sweeps.plan import Terms
 from merchant_wallet.custody.sweeps.stalls import STALLED_MS, TOP_UP_AGAIN_MS
 from merchant_wallet.custody.sweeps.worker import SweepWorker
 from merchant_wallet.custody.treasury import record_treasury
+from merchant_wallet.hot_wallet.store import open_wallet
 from merchant_wallet.processes.reconciliation import Reconciler
 from merchant_wallet.reporting.finance.network_fees import read_coins_spent
 from merchant_wallet.reporting.finance.periods import Period
-from merchant_wallet.withdrawals.hot_wallet_store import open_wallet
 
 if TYPE_CHECKING:
     from tests.sweeps.conftest import InScene

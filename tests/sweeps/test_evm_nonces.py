@@ -47,6 +47,29 @@ def test_a_top_up_takes_the_lowest_free_nonce_and_never_one_of_a_payout(
     in_scene(scenario)
 
 
+def test_a_top_up_takes_no_free_nonce_that_a_stranger_has_used(
+    in_scene: "InScene", evm: EvmScene, tmp_path: Path
+) -> None:
+    async def scenario(scene: SweepScene) -> None:
+        worker = scene.worker({ERC20: open_it(evm, tmp_path)})
+        await pay_in(scene, evm, 0, 70 * USDT)
+        # A payout gave nonce 0 back. Then somebody used it elsewhere, and a person thawed the wallet.
+        evm.node.ask("eth_sendRawTransaction", "0x" + evm.foreign(0, units=0).hex())
+        evm.settle()
+        await scene.rows("insert into hot_wallet (chain, address) values ('ERC20', %s)", WALLET)
+        await scene.rows(
+            "insert into wallet_nonce (chain, wallet, nonce, purpose, since_ms)"
+            " values ('ERC20', %s, 0, 'free', %s)",
+            *(WALLET, NOW_MS),
+        )
+        await scene.begin(worker)
+        assert await finish(scene, evm, worker) == ["done"]
+        nonces = await scene.rows("select nonce, purpose from wallet_nonce order by nonce")
+        assert nonces == [(0, "lost"), (1, "top_up")]
+
+    in_scene(scenario)
+
+
 def test_a_free_nonce_below_a_top_up_is_cancelled_so_that_it_goes_through(
     in_scene: "InScene", evm: EvmScene, tmp_path: Path
 ) -> None:

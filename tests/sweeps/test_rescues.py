@@ -20,7 +20,7 @@ from merchant_wallet.custody.rescues.store import RescueShown
 from merchant_wallet.custody.sweeps import store as sweeps
 from merchant_wallet.custody.sweeps.stalls import STALLED_MS
 from merchant_wallet.custody.sweeps.worker import SweepsFailed, SweepWorker
-from merchant_wallet.withdrawals.hot_wallet_store import open_wallet
+from merchant_wallet.hot_wallet.store import open_wallet
 
 if TYPE_CHECKING:
     from tests.sweeps.conftest import InScene

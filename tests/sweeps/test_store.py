@@ -18,7 +18,8 @@ from merchant_wallet.chains.sweeps import Quote
 from merchant_wallet.custody.sweeps import store
 from merchant_wallet.custody.sweeps.plan import PlannedSweep, SweepCandidate, Terms, make_plan
 from merchant_wallet.custody.sweeps.store import Sweep, SweepMovedOn
-from merchant_wallet.withdrawals.hot_wallet_store import open_wallet
+from merchant_wallet.hot_wallet import nonces
+from merchant_wallet.hot_wallet.store import open_wallet
 
 if TYPE_CHECKING:
     from tests.sweeps.conftest import InScene
@@ -66,7 +67,7 @@ def propose(index: int, *, held: int = 0, units: int = 70 * USDT) -> PlannedSwee
 
 async def begin(scene: SweepScene, *indexes: int, held: int = 0) -> list[Sweep]:
     await open_wallet(scene.connection, ERC20, WALLET, NOW_MS)
-    await store.set_first_nonce(scene.connection, ERC20, WALLET, 4)
+    await nonces.record_count(scene.connection, ERC20, WALLET, 4, None, NOW_MS)
     for index in indexes:
         await open_one(scene, index, held=held)
     return await store.list_open(scene.connection, ERC20)
@@ -266,7 +267,7 @@ def test_a_nonce_is_never_given_twice(in_scene: "InScene") -> None:
         await sign(scene, sweep, FakeDraft("first"))
         # As if an operator had thawed the wallet before the chain has our last transaction.
         await scene.rows("update hot_wallet set next_nonce = null")
-        await store.set_first_nonce(scene.connection, ERC20, WALLET, 2)
+        await nonces.record_count(scene.connection, ERC20, WALLET, 2, 5, NOW_MS)
         assert await scene.rows("select next_nonce from hot_wallet") == [(5,)]
 
     in_scene(scenario)

@@ -9,9 +9,9 @@ from merchant_wallet.chains.protocol import SignedTransfer
 from merchant_wallet.custody.cold import store as cold
 from merchant_wallet.custody.cold import wallets
 from merchant_wallet.custody.cold.limits import SIGNER, TO_COLD
-from merchant_wallet.withdrawals.hot_wallet_store import WalletMoved, open_wallet
-from merchant_wallet.withdrawals.payouts import Reservation
-from merchant_wallet.withdrawals.reservations import Shortage, Wanted, reserve
+from merchant_wallet.hot_wallet.funds import Reservation, Shortage, Wanted
+from merchant_wallet.hot_wallet.store import WalletMoved, open_wallet
+from merchant_wallet.withdrawals.reservations import reserve
 
 if TYPE_CHECKING:
     from tests.withdrawals.conftest import InShop, Shop
@@ -27,7 +27,9 @@ async def sign_for_cold(shop: "Shop", amount_units: int) -> cold.ColdTransfer:
     assert number is not None
     opened = await cold.read_transfer(shop.connection, number)
     assert opened is not None
-    moved = await cold.reserve(shop.connection, opened, has_nonces=False, now_ms=shop.clock.now_ms)
+    wanted = Wanted("TRC20", WALLET, False, amount_units, COLD)
+    moved = await cold.reserve(shop.connection, opened, wanted, shop.clock.now_ms)
+    assert isinstance(moved, cold.ColdTransfer)
     signed = SignedTransfer(b"signed", "its hash")
     await cold.store_signed(shop.connection, moved, signed, attempt_no=1, now_ms=shop.clock.now_ms)
     return moved

@@ -7,10 +7,10 @@ import pytest
 from tests.withdrawals.fake_chains import TronLikeFake
 
 from merchant_wallet.chains.protocol import SignedTransfer
+from merchant_wallet.hot_wallet.stops import freeze_wallet, stop_payouts
+from merchant_wallet.hot_wallet.store import WalletMoved, open_wallet
 from merchant_wallet.withdrawals import payouts, reservations
-from merchant_wallet.withdrawals.hot_wallet_store import WalletMoved, freeze_wallet, open_wallet
 from merchant_wallet.withdrawals.payouts import Claim, ClaimLost, PayoutsStopped
-from merchant_wallet.withdrawals.stops import stop_payouts
 
 if TYPE_CHECKING:
     from tests.withdrawals.conftest import InShop, Shop

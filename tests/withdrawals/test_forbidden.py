@@ -17,10 +17,10 @@ from merchant_wallet.book.outcomes import FUNDS_LOST, Withdrawal
 from merchant_wallet.chains.protocol import Transfer
 from merchant_wallet.custody.cold import wallets as cold_wallets
 from merchant_wallet.custody.cold.two_person_changes import ColdRefused, set_address
+from merchant_wallet.hot_wallet.store import WalletMoved, open_wallet
 from merchant_wallet.merchants import own_addresses
 from merchant_wallet.merchants.addresses import write_issued
 from merchant_wallet.merchants.own_addresses import Own
-from merchant_wallet.withdrawals.hot_wallet_store import WalletMoved, open_wallet
 from merchant_wallet.withdrawals.own_wallets import OwnWallets
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from tests.withdrawals.fake_chains import EvmLikeFake
 
 from merchant_wallet.base.addresses import parse_address
 from merchant_wallet.chains.protocol import Blocked, Obstacle, Payout, SignedTransfer, Unpayable
-from merchant_wallet.withdrawals.hot_wallet_store import list_wallets, thaw_wallet
+from merchant_wallet.hot_wallet.stops import read_stopped, resume_payouts, stop_payouts, thaw_wallet
+from merchant_wallet.hot_wallet.store import list_wallets
 from merchant_wallet.withdrawals.payouts import list_blocked, read_signed
-from merchant_wallet.withdrawals.stops import read_stopped, resume_payouts, stop_payouts
 
 if TYPE_CHECKING:
     from tests.withdrawals.conftest import InShop, Shop

@@ -8,10 +8,18 @@ import pytest
 from tests.waits import eventually
 from tests.withdrawals.fake_chains import TronLikeFake
 
-from merchant_wallet.withdrawals.hot_wallet import HotWallet
-from merchant_wallet.withdrawals.hot_wallet_store import list_wallets, open_wallet, record_chain_state
-from merchant_wallet.withdrawals.payouts import Claim, Reservation, claim, list_blocked, queue_new
-from merchant_wallet.withdrawals.reservations import BALANCE_MAX_AGE_MS, Outdated, Shortage, Wanted, reserve
+from merchant_wallet.hot_wallet.funds import (
+    BALANCE_MAX_AGE_MS,
+    Outdated,
+    Reservation,
+    Shortage,
+    Wanted,
+    record_chain_state,
+)
+from merchant_wallet.hot_wallet.store import list_wallets, open_wallet
+from merchant_wallet.hot_wallet.wallet import HotWallet
+from merchant_wallet.withdrawals.payouts import Claim, claim, list_blocked, queue_new
+from merchant_wallet.withdrawals.reservations import reserve
 
 if TYPE_CHECKING:
     from tests.withdrawals.conftest import InShop, Shop

@@ -7,8 +7,9 @@ from structlog.testing import capture_logs
 
 from merchant_wallet.base.addresses import parse_address
 from merchant_wallet.chains.protocol import Blocked, FinalRecord, Obstacle, Transfer
+from merchant_wallet.hot_wallet.stops import thaw_wallet
+from merchant_wallet.hot_wallet.store import list_wallets
 from merchant_wallet.withdrawals import payouts
-from merchant_wallet.withdrawals.hot_wallet_store import list_wallets, thaw_wallet
 
 if TYPE_CHECKING:
     from tests.withdrawals.conftest import InShop, Shop

@@ -8,7 +8,7 @@ from structlog.testing import capture_logs
 
 from merchant_wallet.base.addresses import parse_address
 from merchant_wallet.chains.protocol import FinalRecord, ProvenUnpaid, Transfer
-from merchant_wallet.withdrawals.hot_wallet_store import list_wallets
+from merchant_wallet.hot_wallet.store import list_wallets
 
 if TYPE_CHECKING:
     from tests.withdrawals.conftest import InShop, ScriptedChain, Shop

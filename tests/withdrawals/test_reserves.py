@@ -19,7 +19,8 @@ from merchant_wallet.chains.protocol import (
     ProvenUnpaid,
 )
 from merchant_wallet.custody.cold import wallets as cold_wallets
-from merchant_wallet.withdrawals.hot_wallet_store import WalletMoved, list_wallets, open_wallet, thaw_wallet
+from merchant_wallet.hot_wallet.stops import thaw_wallet
+from merchant_wallet.hot_wallet.store import WalletMoved, list_wallets, open_wallet
 from merchant_wallet.withdrawals.payouts import list_blocked, list_frozen, read_signed
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from tests.chains.evm_scene import RECIPIENT, WALLET, EvmScene, open_scene
 from tests.evm_nodes import use_node
 
 from merchant_wallet.base.addresses import format_address
-from merchant_wallet.withdrawals.hot_wallet_store import list_wallets
+from merchant_wallet.hot_wallet.store import list_wallets
 from merchant_wallet.withdrawals.payouts import list_blocked, list_frozen
 
 if TYPE_CHECKING:

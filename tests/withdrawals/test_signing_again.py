@@ -16,8 +16,8 @@ from merchant_wallet.chains.protocol import (
     SignedTransfer,
     Verdict,
 )
+from merchant_wallet.hot_wallet.stops import stop_payouts
 from merchant_wallet.withdrawals.payouts import list_blocked, read_signed
-from merchant_wallet.withdrawals.stops import stop_payouts
 
 if TYPE_CHECKING:
     from tests.withdrawals.conftest import InShop, Shop

@@ -13,9 +13,9 @@ from merchant_wallet.book.commands import Cancel, Command, Expire, Fail, Refund,
 from merchant_wallet.book.outcomes import Withdrawal
 from merchant_wallet.book.rules.withdrawals import FROZEN, ROLLED_BACK
 from merchant_wallet.chains.protocol import SignedTransfer, Unpayable
+from merchant_wallet.hot_wallet.stops import stop_payouts
+from merchant_wallet.hot_wallet.store import WalletMoved, open_wallet
 from merchant_wallet.withdrawals import payouts
-from merchant_wallet.withdrawals.hot_wallet_store import WalletMoved, open_wallet
-from merchant_wallet.withdrawals.stops import stop_payouts
 
 if TYPE_CHECKING:
     from tests.withdrawals.conftest import InShop, Shop

@@ -10,9 +10,9 @@ from tests.withdrawals.test_nonces import finish
 from merchant_wallet.approvals.changes import ChangeRefused
 from merchant_wallet.audit.records import Author
 from merchant_wallet.base.db import connect
+from merchant_wallet.hot_wallet.stops import list_stops, read_stopped, resume_payouts, stop_payouts
 from merchant_wallet.withdrawals.acts import stop_chains
 from merchant_wallet.withdrawals.payouts import list_blocked
-from merchant_wallet.withdrawals.stops import list_stops, read_stopped, resume_payouts, stop_payouts
 
 if TYPE_CHECKING:
     from tests.withdrawals.conftest import InShop, Shop

@@ -15,7 +15,7 @@ from tests.withdrawals.fake_chains import EvmLikeFake, FakeChain, TronLikeFake, 
 
 from merchant_wallet.base.addresses import parse_address
 from merchant_wallet.chains.protocol import Payout, SignedTransfer
-from merchant_wallet.withdrawals.hot_wallet_store import list_wallets
+from merchant_wallet.hot_wallet.store import list_wallets
 
 if TYPE_CHECKING:
     from tests.withdrawals.conftest import InShop, Shop

@@ -422,8 +422,8 @@ async def _check_checkpoints(conn: Any, settings: Settings, url: str) -> Finding
 
 
 async def _check_payouts(conn: Any) -> Finding:
+    from merchant_wallet.hot_wallet.stops import find_stop_causes
     from merchant_wallet.withdrawals import payouts
-    from merchant_wallet.withdrawals.hot_wallet_store import find_stop_causes
 
     frozen = await payouts.list_frozen(conn)
     causes = [(chain, cause) for chain in CODES for cause in await find_stop_causes(conn, chain)]

@@ -41,8 +41,8 @@ class HotWalletState(NamedTuple):
 
 async def check_hot_wallets(home: Any, settings: "Settings") -> AsyncIterator[Finding]:
     """A finding for each chain with a node and a known hot wallet."""
+    from merchant_wallet.hot_wallet.store import list_wallets
     from merchant_wallet.processes.nodes import open_chain_readers
-    from merchant_wallet.withdrawals.hot_wallet_store import list_wallets
 
     if settings.sandbox:
         return

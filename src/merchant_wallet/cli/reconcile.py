@@ -266,9 +266,9 @@ def treasury(
 
 async def _insist_on_chain(session: Session, chain: str) -> None:
     """Raises Failure if the chain is neither in the settings nor has a hot wallet."""
-    from merchant_wallet.custody.sweeps import store
+    from merchant_wallet.hot_wallet.store import find_address
 
-    if chain in session.settings.shown_chains or await store.read_wallet(session.conn, chain):
+    if chain in session.settings.shown_chains or await find_address(session.conn, chain):
         return
     raise Failure(f"{chain} is off: it has no node in the settings, and no hot wallet is known.")
 

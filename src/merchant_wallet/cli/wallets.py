@@ -22,7 +22,7 @@ from merchant_wallet.cli.session import Session, run
 
 if TYPE_CHECKING:
     from merchant_wallet.approvals.changes import ProposedChange
-    from merchant_wallet.withdrawals.hot_wallet_store import WalletShown
+    from merchant_wallet.hot_wallet.store import WalletShown
 
 app = typer.Typer(help="Look at the hot wallets, stop them and let them go on.", no_args_is_help=True)
 
@@ -103,7 +103,8 @@ def resume(
 
     async def act(session: Session) -> "tuple[dict[str, Any], ProposedChange | None]":
         from merchant_wallet.approvals.changes import ChangeRefused
-        from merchant_wallet.withdrawals import acts, stops
+        from merchant_wallet.hot_wallet import stops
+        from merchant_wallet.withdrawals import acts
 
         async with session.conn.transaction():
             before, after = await stops.read_stopped(session.conn, chain), acts.describe_resumed()
@@ -149,9 +150,9 @@ def take(
         from merchant_wallet.base.config import ConfigError
         from merchant_wallet.chains.signer import SignerAway
         from merchant_wallet.cli.second_person import describe_reason
+        from merchant_wallet.hot_wallet.store import WalletMoved, open_wallet
         from merchant_wallet.processes.key_checks import find_key_faults
         from merchant_wallet.processes.signers import open_signer
-        from merchant_wallet.withdrawals.hot_wallet_store import WalletMoved, open_wallet
 
         if session.settings.sandbox:
             raise Failure("The sandbox has no keys.")
@@ -175,9 +176,9 @@ def take(
 
 
 async def _read(session: Session) -> dict[str, Any]:
-    from merchant_wallet.withdrawals.hot_wallet_store import list_wallets
+    from merchant_wallet.hot_wallet.stops import list_stops
+    from merchant_wallet.hot_wallet.store import list_wallets
     from merchant_wallet.withdrawals.payouts import list_blocked
-    from merchant_wallet.withdrawals.stops import list_stops
 
     stops = [
         {"chainType": stop.chain, "actor": stop.actor, "cause": stop.cause, "sinceMs": stop.since_ms}

@@ -19,7 +19,7 @@ from merchant_wallet.base.money import parse_units
 from merchant_wallet.console.request import Connection
 from merchant_wallet.custody import records as custody
 from merchant_wallet.custody.report import read_coin
-from merchant_wallet.withdrawals.hot_wallet_store import WalletShown
+from merchant_wallet.hot_wallet.store import WalletShown
 
 _DECIMALS: Final = 10_000
 

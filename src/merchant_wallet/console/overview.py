@@ -20,14 +20,14 @@ from merchant_wallet.base.units import DAY_MS
 from merchant_wallet.console.holdings import Holding, read_holdings
 from merchant_wallet.console.request import Connection, ConsoleRequest, Page
 from merchant_wallet.custody import records as custody
+from merchant_wallet.hot_wallet import store as hot_wallets
+from merchant_wallet.hot_wallet.store import WalletShown
 from merchant_wallet.operators.roles import Right
 from merchant_wallet.reporting import callbacks, figures, orders
 from merchant_wallet.reporting.cells import Reach
 from merchant_wallet.reporting.figures import DayFigure
 from merchant_wallet.reporting.payout_blockers import PayoutBlocker, Queued, count_queued, list_blockers
 from merchant_wallet.web.languages import N_
-from merchant_wallet.withdrawals import hot_wallet_store
-from merchant_wallet.withdrawals.hot_wallet_store import WalletShown
 
 OVERVIEW: Final = "/console"
 RANGES: Final = (7, 30, 90)
@@ -141,7 +141,7 @@ async def read_payouts(cells: Reach, blockers: Sequence[PayoutBlocker]) -> Payou
 async def _read_chains(
     request: ConsoleRequest, conn: Connection, blockers: Sequence[PayoutBlocker]
 ) -> list[ChainView]:
-    wallets = {wallet.chain: wallet for wallet in await hot_wallet_store.list_wallets(conn)}
+    wallets = {wallet.chain: wallet for wallet in await hot_wallets.list_wallets(conn)}
     holdings = await read_holdings(conn, request.context.chains, wallets)
     shown = []
     for chain in request.context.chains:

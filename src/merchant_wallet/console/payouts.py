@@ -23,6 +23,9 @@ from merchant_wallet.console.notices import PAYOUTS
 from merchant_wallet.console.proposal_forms import Unproposed
 from merchant_wallet.console.request import POST, Connection, ConsoleRequest, Page, PoolName
 from merchant_wallet.console.wait_reasons import find_reasons
+from merchant_wallet.hot_wallet import stops
+from merchant_wallet.hot_wallet import store as hot_wallets
+from merchant_wallet.hot_wallet.store import WalletShown
 from merchant_wallet.operators.roles import Right
 from merchant_wallet.reporting import orders
 from merchant_wallet.reporting.payout_blockers import (
@@ -33,8 +36,7 @@ from merchant_wallet.reporting.payout_blockers import (
     list_blockers,
 )
 from merchant_wallet.web.languages import N_
-from merchant_wallet.withdrawals import acts, hot_wallet_store, stops
-from merchant_wallet.withdrawals.hot_wallet_store import WalletShown
+from merchant_wallet.withdrawals import acts
 
 ROWS: Final = 50
 
@@ -149,7 +151,7 @@ async def _read_chains(
     request: ConsoleRequest, conn: Connection, blockers: Sequence[PayoutBlocker]
 ) -> list[ChainView]:
     """The connected chains, and all others that have data."""
-    wallets = {wallet.chain: wallet for wallet in await hot_wallet_store.list_wallets(conn)}
+    wallets = {wallet.chain: wallet for wallet in await hot_wallets.list_wallets(conn)}
     known = {*request.context.chains, *wallets, *(blocker.chain for blocker in blockers)}
     queued = {one.chain: one for one in await count_queued(request.cells, list(CODES))}
     return [

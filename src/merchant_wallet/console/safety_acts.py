@@ -29,11 +29,12 @@ from merchant_wallet.custody.sweeps.plan import describe_request
 from merchant_wallet.custody.sweeps.store import list_sweeps
 from merchant_wallet.custody.two_person_changes import NewRecord, RecordRefusal, RecordRefused
 from merchant_wallet.deposits.rescan import MAX_BLOCKS
+from merchant_wallet.hot_wallet import stops
 from merchant_wallet.operators.roles import Right
 from merchant_wallet.web.act_rights import ACT_RIGHTS
 from merchant_wallet.web.languages import N_
 from merchant_wallet.web.typed_values import TypedWrong, read_amount
-from merchant_wallet.withdrawals import acts, stops
+from merchant_wallet.withdrawals import acts
 
 ALL: Final = "all"
 MAX_BLOCK: Final = 2**53

@@ -23,6 +23,8 @@ from merchant_wallet.console.request import Connection, ConsoleRequest
 from merchant_wallet.console.wait_reasons import Reason, describe_blocker
 from merchant_wallet.custody import records as custody
 from merchant_wallet.custody.sweeps.store import SweepShown, list_failed, list_sweeps
+from merchant_wallet.hot_wallet import store as hot_wallets
+from merchant_wallet.hot_wallet.store import WalletShown
 from merchant_wallet.observability.backup_metrics import find_backup
 from merchant_wallet.reporting import deposits
 from merchant_wallet.reporting.deposits import CursorLine
@@ -43,8 +45,7 @@ from merchant_wallet.reporting.platform_status import (
     read_backups,
     read_supplies,
 )
-from merchant_wallet.withdrawals import acts, hot_wallet_store
-from merchant_wallet.withdrawals.hot_wallet_store import WalletShown
+from merchant_wallet.withdrawals import acts
 
 OLD_MS: Final = 60_000
 WEEK_DAYS: Final = 7
@@ -215,7 +216,7 @@ async def _read_chains(
     request: ConsoleRequest, conn: Connection, blockers: Sequence[PayoutBlocker]
 ) -> list[ChainView]:
     """The connected chains, and all others that have data."""
-    wallets = {wallet.chain: wallet for wallet in await hot_wallet_store.list_wallets(conn)}
+    wallets = {wallet.chain: wallet for wallet in await hot_wallets.list_wallets(conn)}
     known = {*request.context.chains, *wallets, *(blocker.chain for blocker in blockers)}
     shown = [chain for chain in CODES if chain in known]
     holdings = await read_holdings(conn, shown, wallets)

@@ -138,12 +138,6 @@ async def find_first_block(connection: AsyncConnection, chain: str) -> int | Non
     return None if number is None else int(number)
 
 
-async def read_hot_wallet(connection: AsyncConnection, chain: str) -> bytes | None:
-    """The chain's present hot wallet."""
-    rows = await _rows(connection, "read_hot_wallet", chain=chain)
-    return bytes(rows[0][0]) if rows else None
-
-
 async def find_deposit_addresses(cells: Sequence[AsyncConnection], chain: str, since_ms: int) -> set[bytes]:
     """Addresses with a final deposit since a moment."""
     since = {"chain": chain, "since_ms": since_ms - MARGIN_MS}

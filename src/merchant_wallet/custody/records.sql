@@ -71,10 +71,6 @@ on conflict (chain) do update set block_number = excluded.block_number, moved_ms
 -- Every address of ours that may hold something.
 select address, purpose from custody_address where chain = %(chain)s::text order by address;
 
--- name: read_hot_wallet
--- The present hot wallet.
-select address from hot_wallet where chain = %(chain)s::text;
-
 -- name: page_unsurveyed
 -- The next addresses after one that were issued and are not known to hold anything.
 select g.address from issued_address g

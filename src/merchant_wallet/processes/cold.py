@@ -2,15 +2,13 @@
 
 from collections.abc import Callable, Mapping
 
-from psycopg import AsyncConnection
-
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.workers import Connect
 from merchant_wallet.chains.evm.chain import EvmChain
 from merchant_wallet.chains.protocol import Chain
 from merchant_wallet.chains.tron.chain import TronChain
 from merchant_wallet.custody.cold.worker import ColdWorker, HotSide
-from merchant_wallet.withdrawals.hot_wallet import HotWallet
+from merchant_wallet.hot_wallet.wallet import HotWallet
 
 
 def open_cold_worker(
@@ -31,9 +29,4 @@ def open_cold_worker(
 def open_side(name: str, chain: Chain, clock: Callable[[], int], *, may_take_wallet: bool = True) -> HotSide:
     """One chain with its hot wallet. A sandbox chain knows nothing that is signed elsewhere."""
     hot_wallet = HotWallet(name, chain, clock, may_take=may_take_wallet)
-
-    async def refresh(connection: AsyncConnection) -> None:
-        await hot_wallet.open(connection)
-        await hot_wallet.refresh(connection)
-
-    return HotSide(chain, refresh, chain if isinstance(chain, EvmChain | TronChain) else None)
+    return HotSide(hot_wallet, chain if isinstance(chain, EvmChain | TronChain) else None)

@@ -14,9 +14,9 @@ from collections.abc import Collection
 from typing import Final, NamedTuple
 
 from merchant_wallet.chains.signer import SeededSigner
+from merchant_wallet.hot_wallet.store import NO_SEED, describe_other
 from merchant_wallet.merchants import own_addresses, xpub_pool
 from merchant_wallet.merchants.own_addresses import Connection
-from merchant_wallet.withdrawals.hot_wallet_store import NO_SEED, describe_other
 
 OTHER_SEED: Final = (
     "The keystore here has another seed than the one that this database's deposit addresses come from."

@@ -33,6 +33,7 @@ from merchant_wallet.chains.transport import Admission
 from merchant_wallet.custody.cold.worker import ColdWorker
 from merchant_wallet.custody.network_fees import NetworkFeeWorker
 from merchant_wallet.custody.sweeps.worker import SweepWorker
+from merchant_wallet.hot_wallet.store import WalletMoved, open_wallet
 from merchant_wallet.processes.base import Base
 from merchant_wallet.processes.cold import open_cold_worker
 from merchant_wallet.processes.key_checks import find_key_faults, has_seed
@@ -40,7 +41,6 @@ from merchant_wallet.processes.nodes import list_deep_finality, make_sweepers, o
 from merchant_wallet.processes.signer_metrics import CountingSigner
 from merchant_wallet.processes.signers import open_signer
 from merchant_wallet.withdrawals.attempt import Book, PlayedPayouts, ScreenOrder
-from merchant_wallet.withdrawals.hot_wallet_store import WalletMoved, open_wallet
 from merchant_wallet.withdrawals.lost_payouts import LostPayoutWorker
 from merchant_wallet.withdrawals.nonce_gaps import NonceGapWorker
 from merchant_wallet.withdrawals.payer import CLAIM_MS, Payer

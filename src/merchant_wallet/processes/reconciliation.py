@@ -52,10 +52,11 @@ from merchant_wallet.custody.report import (
     read_coin,
 )
 from merchant_wallet.deposits import chain_store
+from merchant_wallet.hot_wallet.stops import stop_payouts
+from merchant_wallet.hot_wallet.store import find_address
 from merchant_wallet.processes.cell_connections import CellAway, CellConnections
 from merchant_wallet.processes.chain_views import ChainView, ChainViews
 from merchant_wallet.processes.strays import find_strays
-from merchant_wallet.withdrawals.stops import stop_payouts
 
 ACTOR: Final = "reconciliation"
 MAX_COMPARISONS: Final = 3
@@ -158,7 +159,7 @@ class Reconciler:
         """Find transfers of our addresses since the last search. Returns the newest final block."""
         home = databases.home
         now = self._clock()
-        wallets = (custody_reader.wallet, await records.read_hot_wallet(home, name))
+        wallets = (custody_reader.wallet, await find_address(home, name))
         await records.add_addresses(home, name, records.HOT, {each for each in wallets if each}, now)
         final = await custody_reader.reader.final()
         scanned = await records.read_scanned(home, name)

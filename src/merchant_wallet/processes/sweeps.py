@@ -10,11 +10,10 @@ from merchant_wallet.base.settings import Settings
 from merchant_wallet.base.workers import Connect
 from merchant_wallet.chains.signer import Signer
 from merchant_wallet.chains.sweeps import NoSigner, Sweeper
-from merchant_wallet.custody.sweeps import store
 from merchant_wallet.custody.sweeps.plan import SweepPolicy
 from merchant_wallet.custody.sweeps.worker import SweepWorker
+from merchant_wallet.hot_wallet.store import WalletMoved, find_address, open_wallet
 from merchant_wallet.processes.nodes import open_sweepers
-from merchant_wallet.withdrawals.hot_wallet_store import WalletMoved, open_wallet
 
 
 def make_sweep_policy(settings: Settings, chain: str, sweeper: Sweeper) -> SweepPolicy:
@@ -33,7 +32,7 @@ async def open_reading_sweepers(
     settings: Settings, home: AsyncConnection, chains: Collection[str] | None = None
 ) -> Mapping[str, Sweeper]:
     """Sweepers that only read, for the chains with a node and a known hot wallet. No key is needed."""
-    wallets = {name: await store.read_wallet(home, name) for name in chains or settings.open_chains}
+    wallets = {name: await find_address(home, name) for name in chains or settings.open_chains}
     known = {name: wallet for name, wallet in wallets.items() if wallet is not None}
     return open_sweepers(settings, known, NoSigner())
 

@@ -26,10 +26,10 @@ from merchant_wallet.chains.node_status import NodeStatus
 from merchant_wallet.chains.protocol import ChainAway, ChainDisagrees
 from merchant_wallet.chains.signer import SignerAway
 from merchant_wallet.chains.transport import NodeFailed, NodeRefused
+from merchant_wallet.hot_wallet.store import list_wallets
 from merchant_wallet.notifications.mail import MailServer
 from merchant_wallet.processes.nodes import ChainReaders
 from merchant_wallet.processes.payout_workers import PayoutWorkers
-from merchant_wallet.withdrawals.hot_wallet_store import list_wallets
 
 INTERVAL_S: Final = 45.0
 """Each report asks a node four times. The page calls a report old after a minute."""

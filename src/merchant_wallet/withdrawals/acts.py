@@ -11,7 +11,8 @@ import msgspec
 from psycopg import AsyncConnection
 
 from merchant_wallet.audit.records import Author, Facts, list_of_subject
-from merchant_wallet.withdrawals import payouts, stops
+from merchant_wallet.hot_wallet import stops
+from merchant_wallet.withdrawals import payouts
 
 Connection = AsyncConnection[Any]
 

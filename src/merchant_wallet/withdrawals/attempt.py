@@ -24,8 +24,8 @@ from merchant_wallet.book import frozen_orders
 from merchant_wallet.book.commands import Command, Fail, Refund, Settle, Submission, TakeUp
 from merchant_wallet.book.outcomes import Outcome, Stale, Withdrawal
 from merchant_wallet.book.rules.withdrawals import FAILED, PENDING, PROCESSING, STOPPED
+from merchant_wallet.hot_wallet.wallet import HotWallet
 from merchant_wallet.withdrawals import payouts, reservations
-from merchant_wallet.withdrawals.hot_wallet import HotWallet
 from merchant_wallet.withdrawals.payment import GivenUp, Payment, Suspect, Waits
 from merchant_wallet.withdrawals.payout_checks import find_journal_mismatch, plan_payout
 from merchant_wallet.withdrawals.payouts import Claim, PayableOrder, Phase, phase_of

@@ -27,7 +27,8 @@ from merchant_wallet.base.errors import TransientError
 from merchant_wallet.base.units import HOUR_MS
 from merchant_wallet.base.workers import Connect, WorkerConnection, log_failure, repeat
 from merchant_wallet.chains.protocol import Blocked, Chain, SignedTransfer
-from merchant_wallet.withdrawals import hot_wallet_store, reservations
+from merchant_wallet.hot_wallet import nonces, stops
+from merchant_wallet.withdrawals import reservations
 from merchant_wallet.withdrawals.chain_timeout import ChainWithTimeout
 
 QUERIES: Final = Queries(Path(__file__).with_name("nonce_gaps.sql"))
@@ -94,14 +95,16 @@ class NonceGapWorker:
 
     async def _find_gaps(self, name: str, chain: Chain) -> list[int]:
         connection, now = await self._worker_connection.get(), self._clock()
-        if await hot_wallet_store.is_frozen(connection, name) or await has_open_evidence(connection):
+        if await stops.is_frozen(connection, name) or await has_open_evidence(connection):
             return []
-        before_ms = now - self._grace_ms
-        parameters = {"chain": name, "wallet": chain.wallet, "now_ms": now, "before_ms": before_ms}
+        before_ms, key = now - self._grace_ms, {"chain": name, "wallet": chain.wallet}
         await reservations.release_idle(connection, name, chain.wallet, before_ms)
-        await connection.execute(_TEXTS["mark_cancelled"], parameters)
-        await connection.execute(_TEXTS["mark_for_cancel"], parameters)
-        cursor = await connection.execute(_TEXTS["list_gaps"], parameters | {"lost_ms": now - LOST_MS})
+        [(waiting, used)] = await (await connection.execute(_TEXTS["find_waiting"], key)).fetchall()
+        await nonces.end_cancelled(connection, name, chain.wallet, used, now)
+        await nonces.cancel_free(
+            connection, name, chain.wallet, below=waiting, before_ms=before_ms, now_ms=now
+        )
+        cursor = await connection.execute(_TEXTS["list_gaps"], key | {"lost_ms": now - LOST_MS})
         return [nonce for (nonce,) in await cursor.fetchall()]
 
     async def _cancel(self, name: str, chain: Chain, nonce: int) -> None:

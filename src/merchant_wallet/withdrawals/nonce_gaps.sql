@@ -1,22 +1,15 @@
 -- Unused nonces that later transactions wait for, and what is signed to cancel them.
 
--- name: mark_for_cancel
--- Nonces that were free for too long while something later is signed. From here on they are cancelled. A payout that
--- takes one at the same moment gets it or does not.
-update wallet_nonce f set purpose = 'cancel', since_ms = %(now_ms)s::bigint
- where f.chain = %(chain)s::text and f.wallet = %(wallet)s::bytea and f.purpose = 'free'
-   and f.since_ms <= %(before_ms)s::bigint
-   and exists (select from payout_reservation r
-                 join payout_signed s on s.merchant_id = r.merchant_id and s.order_id = r.order_id
-                where r.chain = f.chain and r.wallet = f.wallet and r.nonce > f.nonce and r.ended_no is null);
-
--- name: mark_cancelled
--- A nonce is cancelled for good when a later one has been used: the chain uses them in order.
-update wallet_nonce f set cancelled_ms = %(now_ms)s::bigint
- where f.chain = %(chain)s::text and f.wallet = %(wallet)s::bytea and f.purpose = 'cancel' and f.cancelled_ms is null
-   and exists (select from payout_reservation r
-                where r.chain = f.chain and r.wallet = f.wallet and r.nonce > f.nonce
-                  and r.ended_no is not null);
+-- name: find_waiting
+-- The highest nonce of a payout that is signed and waits, and the highest of one that has ended.
+select (select max(o.nonce) from (
+           select r.nonce from payout_reservation r
+            where r.chain = %(chain)s::text and r.wallet = %(wallet)s::bytea and r.ended_no is null
+              and exists (select from payout_signed s where s.merchant_id = r.merchant_id and s.order_id = r.order_id)
+           offset 0) o),
+       (select r.nonce from payout_reservation r
+         where r.chain = %(chain)s::text and r.wallet = %(wallet)s::bytea and r.nonce is not null and r.ended_no is not null
+         order by r.nonce desc limit 1);
 
 -- name: list_gaps
 -- Nonces to cancel, lowest first. Also those of lost orders whose newest transfer was signed before a moment: their payouts are

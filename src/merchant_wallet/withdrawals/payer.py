@@ -37,11 +37,11 @@ from merchant_wallet.base.workers import (
 )
 from merchant_wallet.chains.protocol import Chain, ChainAway, ChainDisagrees, Obstacle
 from merchant_wallet.chains.transport import NodeFailed, NodeRefused
+from merchant_wallet.hot_wallet.store import WalletMoved
+from merchant_wallet.hot_wallet.wallet import HotWallet
 from merchant_wallet.withdrawals import payouts
 from merchant_wallet.withdrawals.attempt import Attempt, Book, PlayedPayouts, ScreenOrder
 from merchant_wallet.withdrawals.chain_timeout import ChainWithTimeout
-from merchant_wallet.withdrawals.hot_wallet import HotWallet
-from merchant_wallet.withdrawals.hot_wallet_store import WalletMoved
 from merchant_wallet.withdrawals.payment import Waits
 from merchant_wallet.withdrawals.payouts import Claim, ClaimLost, OrderKey
 from merchant_wallet.withdrawals.rests import rest_failed

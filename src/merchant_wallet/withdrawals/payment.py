@@ -9,6 +9,7 @@ Rules:
 """
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import NamedTuple
 
 import msgspec
@@ -31,8 +32,11 @@ from merchant_wallet.chains.protocol import (
 )
 from merchant_wallet.chains.signer import SigningRefused
 from merchant_wallet.chains.transport import NodeRefused
-from merchant_wallet.withdrawals import hot_wallet_store, payouts, reservations
-from merchant_wallet.withdrawals.hot_wallet import HotWallet
+from merchant_wallet.hot_wallet import stops
+from merchant_wallet.hot_wallet.funds import Reservation
+from merchant_wallet.hot_wallet.store import WalletMoved
+from merchant_wallet.hot_wallet.wallet import HotWallet
+from merchant_wallet.withdrawals import payouts, reservations
 from merchant_wallet.withdrawals.payment_states import (
     ACTIONS,
     Action,
@@ -48,7 +52,6 @@ from merchant_wallet.withdrawals.payouts import (
     Claim,
     PayableOrder,
     PayoutsStopped,
-    Reservation,
     StoredTransfer,
 )
 from merchant_wallet.withdrawals.rests import rest_pending, rest_waiting
@@ -155,7 +158,7 @@ class Payment:
         reserved = self._reserved
         assert reserved is not None, "nothing is signed without a reservation"
         if reserved.wallet != self._chain.wallet:
-            raise hot_wallet_store.WalletMoved(
+            raise WalletMoved(
                 f"order {self._claim.order_id} is paid by the hot wallet"
                 f" {format_address(self._payout.transfer.chain, reserved.wallet)}, whose key is not here"
             )
@@ -191,7 +194,8 @@ class Payment:
 
     async def _reserve(self) -> Event:
         connection = await self._worker_connection.get()
-        self._reserved = await self._hot_wallet.reserve(connection, self._claim, self._payout.transfer)
+        reserve = partial(reservations.reserve, connection, self._claim)
+        self._reserved = await self._hot_wallet.reserve(connection, reserve, self._payout.transfer)
         return Event.RESERVED
 
     async def _release(self) -> Event:
@@ -260,10 +264,7 @@ class Payment:
         return None
 
     async def _check_stops(self) -> Event:
-        if causes := await hot_wallet_store.find_stop_causes(
-            await self._worker_connection.get(), self._hot_wallet.name
-        ):
-            raise Blocked(Obstacle("stopped", causes[0]))
+        await stops.refuse_stopped(await self._worker_connection.get(), self._hot_wallet.name)
         return Event.ALLOWED
 
     async def _check_rebuild(self) -> Event:

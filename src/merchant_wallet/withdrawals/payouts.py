@@ -26,7 +26,8 @@ from merchant_wallet.book.outcomes import Withdrawal
 from merchant_wallet.book.rules.withdrawals import FAILED, PENDING, PROCESSING
 from merchant_wallet.book.state import Entry, Posting
 from merchant_wallet.chains.protocol import Obstacle, SignedTransfer
-from merchant_wallet.withdrawals import hot_wallet_store
+from merchant_wallet.hot_wallet import stops, store
+from merchant_wallet.hot_wallet.funds import Reservation
 
 QUERIES: Final = Queries(Path(__file__).with_name("payouts.sql"))
 _TEXTS: Final = {name: query.text.encode() for name, query in QUERIES.items()}
@@ -75,13 +76,6 @@ class PayoutsStopped(Exception):
     """Nothing may be signed on the chain any more: it is stopped, or its wallet is frozen. The text
     says so.
     """
-
-
-class Reservation(msgspec.Struct, frozen=True, gc=False):
-    """What an order has in a hot wallet besides the money: its nonce, if the chain has nonces."""
-
-    wallet: bytes
-    nonce: int | None
 
 
 class CurrentObstacle(msgspec.Struct, frozen=True, gc=False):
@@ -295,9 +289,9 @@ async def store_signed(
         cursor = await connection.execute(_TEXTS["is_next"], parameters)
         if await cursor.fetchone() != (True,):
             raise
-        causes = await hot_wallet_store.find_stop_causes(connection, chain)
-        if not causes and await hot_wallet_store.read_address(connection, chain) != wallet:
-            raise hot_wallet_store.has_moved(chain, wallet) from None
+        causes = await stops.find_stop_causes(connection, chain)
+        if not causes and await store.find_address(connection, chain) != wallet:
+            raise store.has_moved(chain, wallet) from None
         why = causes[0] if causes else "payouts were stopped for a moment"
         raise PayoutsStopped(f"order {claim.order_id} could not be signed any more: {why}") from None
 

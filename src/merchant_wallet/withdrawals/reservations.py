@@ -15,48 +15,18 @@ milliseconds, amounts units of 10^-6.
 from pathlib import Path
 from typing import Final
 
-import msgspec
 from psycopg import AsyncConnection
 
 from merchant_wallet.base.db import Queries
-from merchant_wallet.chains.protocol import Blocked, Obstacle, Unpayable
+from merchant_wallet.chains.protocol import Unpayable
+from merchant_wallet.hot_wallet import funds, nonces, stops
+from merchant_wallet.hot_wallet.funds import Outdated, Reservation, Shortage, Wanted
+from merchant_wallet.hot_wallet.nonces import Purpose
 from merchant_wallet.merchants import own_addresses
-from merchant_wallet.withdrawals import hot_wallet_store
-from merchant_wallet.withdrawals.payouts import Claim, ClaimLost, Reservation
+from merchant_wallet.withdrawals.payouts import Claim, ClaimLost
 
 QUERIES: Final = Queries(Path(__file__).with_name("reservations.sql"))
 _TEXTS: Final = {name: query.text.encode() for name, query in QUERIES.items()}
-
-BALANCE_MAX_AGE_MS: Final = 10_000
-"""A balance read from the chain is trusted for this long."""
-SHORTAGE_MAX_AGE_MS: Final = 2_000
-"""A shortage is believed for this long before the chain is asked again."""
-
-
-class Wanted(msgspec.Struct, frozen=True, gc=False):
-    """What an order needs of which hot wallet. With `has_nonces` it needs a nonce too."""
-
-    chain: str
-    wallet: bytes
-    has_nonces: bool
-    amount_units: int
-    recipient: bytes
-
-
-class Shortage(msgspec.Struct, frozen=True, gc=False):
-    """Nothing was reserved, too little is free. Unless the figure is `settled`, ask the chain again."""
-
-    free_units: int
-    settled: bool
-
-
-class Outdated(msgspec.Struct, frozen=True, gc=False):
-    """Nothing was reserved: the wallet's balance is unknown or too old. Ask the chain.
-
-    `age_ms` is None without a balance. It is negative when a clock that is ahead wrote the balance.
-    """
-
-    age_ms: int | None
 
 
 async def reserve(
@@ -64,33 +34,18 @@ async def reserve(
 ) -> Reservation | Shortage | Outdated:
     """Reserve money, and a nonce, for an order.
 
-    Raises ClaimLost, Blocked, Unpayable if the recipient is a wallet of ours, `hot_wallet_store.WalletMoved`.
+    Raises ClaimLost, Blocked, Unpayable if the recipient is a wallet of ours, `hot_wallet.store.WalletMoved`.
     """
+    key = (claim.merchant_id, claim.order_id)
     async with connection.transaction():
         await _write(connection, "hold_fence", claim, {})
-        parameters = {"chain": wanted.chain, "wallet": wanted.wallet}
-        cursor = await connection.execute(_TEXTS["lock_wallet"], parameters)
-        row = await cursor.fetchone()
-        if row is None:
-            raise hot_wallet_store.has_moved(wanted.chain, wanted.wallet)
-        next_nonce, funds, funds_ended_payouts, ended_payouts, checked_ms, _ = row
-        await refuse_own(connection, wanted.recipient)
-        if causes := await hot_wallet_store.find_stop_causes(connection, wanted.chain):
-            raise Blocked(Obstacle("stopped", causes[0]))
-        if funds is None or (wanted.has_nonces and next_nonce is None):
-            return Outdated(None)
-        age_ms = now_ms - checked_ms
-        if not 0 <= age_ms <= BALANCE_MAX_AGE_MS:
-            return Outdated(age_ms)
-        cursor = await connection.execute(
-            _TEXTS["sum_reserved"], {"chain": wanted.chain, "funds_ended_payouts": funds_ended_payouts}
-        )
-        [(reserved,)] = await cursor.fetchall()
-        if funds - reserved < wanted.amount_units:
-            return Shortage(
-                funds - reserved, funds_ended_payouts == ended_payouts and age_ms <= SHORTAGE_MAX_AGE_MS
-            )
-        return await _insert(connection, claim, wanted, now_ms)
+        found = await funds.reserve(connection, wanted, Purpose.PAYOUT, now_ms, order=key)
+        if isinstance(found, Reservation):
+            await refuse_own(connection, wanted.recipient)
+            values = {"chain": wanted.chain, "wallet": wanted.wallet, "nonce": found.nonce, "now_ms": now_ms}
+            values |= {"amount": wanted.amount_units, "recipient": wanted.recipient}
+            await connection.execute(_TEXTS["insert_reservation"], _make_key_params(claim) | values)
+        return found
 
 
 async def refuse_own(connection: AsyncConnection, recipient: bytes) -> None:
@@ -98,23 +53,6 @@ async def refuse_own(connection: AsyncConnection, recipient: bytes) -> None:
     own = await own_addresses.find(connection, recipient)
     if own is not None and own.is_wallet:
         raise Unpayable(f"the recipient is a {own} of the platform")
-
-
-async def _insert(connection: AsyncConnection, claim: Claim, wanted: Wanted, now_ms: int) -> Reservation:
-    parameters = {**_make_key_params(claim), "chain": wanted.chain, "wallet": wanted.wallet, "now_ms": now_ms}
-    nonce = await _take_nonce(connection, parameters) if wanted.has_nonces else None
-    parameters |= {"nonce": nonce, "amount": wanted.amount_units, "recipient": wanted.recipient}
-    await connection.execute(_TEXTS["insert_reservation"], parameters)
-    return Reservation(wanted.wallet, nonce)
-
-
-async def _take_nonce(connection: AsyncConnection, parameters: dict[str, object]) -> int:
-    """A nonce for the order: the lowest that was given back, else the next."""
-    for name in ("take_free_nonce", "take_next_nonce"):
-        cursor = await connection.execute(_TEXTS[name], parameters)
-        if row := await cursor.fetchone():
-            return int(row[0])
-    raise LookupError(f"the hot wallet of {parameters['chain']} has no next nonce")
 
 
 async def list_pending(connection: AsyncConnection, claim: Claim, chain: str) -> tuple[bytes | None, ...]:
@@ -127,7 +65,7 @@ async def release(connection: AsyncConnection, claim: Claim, now_ms: int) -> Non
     """Release the reservation of an order for which nothing is signed. Raises ClaimLost."""
     async with connection.transaction():
         await _write(connection, "hold_fence", claim, {})
-        await connection.execute(_TEXTS["drop_reservation"], {**_make_key_params(claim), "now_ms": now_ms})
+        await _drop(connection, claim, now_ms)
 
 
 async def give_up(
@@ -148,10 +86,12 @@ async def give_up(
     parameters = {"cause": cause, "now_ms": now_ms, "signed_no": signed_no}
     async with connection.transaction():
         await _write(connection, "give_up", claim, parameters)
-        ending = "end_reservation" if signed_no else "drop_reservation"
-        await connection.execute(_TEXTS[ending], {**_make_key_params(claim), "now_ms": now_ms})
+        if signed_no:
+            await end(connection, claim.merchant_id, claim.order_id)
+        else:
+            await _drop(connection, claim, now_ms)
         if wallet_fault is not None:
-            await hot_wallet_store.freeze_wallet(connection, chain, wallet_fault, now_ms)
+            await stops.freeze_wallet(connection, chain, wallet_fault, now_ms)
 
 
 async def end(connection: AsyncConnection, merchant_id: int, order_id: int) -> bool:
@@ -186,16 +126,26 @@ async def freeze(
         if row is None:
             raise ClaimLost(f"order {claim.order_id}: fence {claim.fence} has been passed")
         if row == (0,):
-            await connection.execute(_TEXTS["drop_reservation"], parameters)
+            await _drop(connection, claim, now_ms)
         if freezes_wallet is not None:
-            await hot_wallet_store.freeze_wallet(connection, freezes_wallet, cause, now_ms)
+            await stops.freeze_wallet(connection, freezes_wallet, cause, now_ms)
 
 
-async def release_idle(connection: AsyncConnection, chain: str, wallet: bytes, before_ms: int) -> int:
+async def release_idle(connection: AsyncConnection, chain: str, wallet: bytes, before_ms: int) -> None:
     """Release reservations with nonces of orders whose payers died or stopped before signing anything."""
     parameters = {"chain": chain, "wallet": wallet, "before_ms": before_ms}
-    cursor = await connection.execute(_TEXTS["drop_idle"], parameters)
-    return cursor.rowcount
+    async with connection.transaction():
+        rows = await (await connection.execute(_TEXTS["drop_idle"], parameters)).fetchall()
+        # Nobody has used them since they were reserved, at the latest at that moment.
+        await nonces.free(connection, chain, wallet, Purpose.PAYOUT, [nonce for (nonce,) in rows], before_ms)
+
+
+async def _drop(connection: AsyncConnection, claim: Claim, now_ms: int) -> None:
+    """Delete the reservation of an order for which nothing is signed, and free its nonce."""
+    cursor = await connection.execute(_TEXTS["drop_reservation"], _make_key_params(claim))
+    for chain, wallet, nonce in await cursor.fetchall():
+        if nonce is not None:
+            await nonces.free(connection, chain, wallet, Purpose.PAYOUT, [nonce], now_ms)
 
 
 def _make_key_params(claim: Claim) -> dict[str, object]:

@@ -8,24 +8,6 @@ update payout set claimed_by = claimed_by
  where merchant_id = %(merchant_id)s::bigint and order_id = %(order_id)s::bigint and fence = %(fence)s::bigint
    and signed_no = 0 and given_up_ms is null and frozen_ms is null;
 
--- name: lock_wallet
--- Locks the wallet's row: nobody else takes nonces or funds before this transaction ends.
-update hot_wallet set next_nonce = next_nonce
- where chain = %(chain)s::text and address = %(wallet)s::bytea
-returning next_nonce, funds, funds_ended_payouts, ended_payouts, checked_ms, frozen_cause;
-
--- name: sum_reserved
--- What is reserved of the wallet's balance: open payouts and transfers to cold wallets, and those that ended after the
--- balance was requested.
-select ((select coalesce(sum(amount), 0) from payout_reservation where chain = %(chain)s::text and ended_no is null)
-      + (select coalesce(sum(amount), 0) from payout_reservation
-          where chain = %(chain)s::text and ended_no > %(funds_ended_payouts)s::bigint)
-      + (select coalesce(sum(amount), 0) from cold_transfer
-          where chain = %(chain)s::text and reserved_ms is not null and ended_no is null)
-      + (select coalesce(sum(amount), 0) from cold_transfer
-          where chain = %(chain)s::text and reserved_ms is not null
-            and ended_no > %(funds_ended_payouts)s::bigint))::bigint;
-
 -- name: list_pending
 -- The newest signed bytes of everything that the chain's hot wallet sends besides one order, and that has not ended. Null
 -- where nothing is signed yet. Of these only earlier reservations count: so of two orders that wait for coin one goes on.
@@ -56,28 +38,6 @@ select s.raw
                       order by t.attempt_no desc limit 1) s
  where h.chain = %(chain)s::text;
 
--- name: take_free_nonce
--- The lowest nonce that an order has given back.
-update wallet_nonce
-   set purpose = 'payout', merchant_id = %(merchant_id)s::bigint, order_id = %(order_id)s::bigint, since_ms = %(now_ms)s::bigint
- where chain = %(chain)s::text and wallet = %(wallet)s::bytea and nonce = (
-       select f.nonce from wallet_nonce f
-        where f.chain = %(chain)s::text and f.wallet = %(wallet)s::bytea and f.purpose = 'free'
-        order by f.nonce limit 1)
-   -- It may have been marked for cancellation since the look.
-   and purpose = 'free'
-returning nonce;
-
--- name: take_next_nonce
--- The nonce after all that were ever given.
-with taken as (
-    update hot_wallet set next_nonce = next_nonce + 1
-     where chain = %(chain)s::text and address = %(wallet)s::bytea and next_nonce is not null
-    returning chain, address, next_nonce - 1 as nonce)
-insert into wallet_nonce (chain, wallet, nonce, purpose, merchant_id, order_id, since_ms)
-select chain, address, nonce, 'payout', %(merchant_id)s::bigint, %(order_id)s::bigint, %(now_ms)s::bigint from taken
-returning nonce;
-
 -- name: insert_reservation
 -- An amount, and a nonce if the chain has nonces, for one order.
 insert into payout_reservation (merchant_id, order_id, chain, wallet, nonce, amount, recipient, reserved_ms)
@@ -85,15 +45,10 @@ values (%(merchant_id)s::bigint, %(order_id)s::bigint, %(chain)s::text, %(wallet
         %(amount)s::bigint, %(recipient)s::bytea, %(now_ms)s::bigint);
 
 -- name: drop_reservation
--- Releases an order's reservation. Its nonce becomes free. The database refuses if anything was signed.
-with dropped as (
-    delete from payout_reservation
-     where merchant_id = %(merchant_id)s::bigint and order_id = %(order_id)s::bigint
-    returning chain, wallet, nonce)
-update wallet_nonce s
-   set purpose = 'free', merchant_id = null, order_id = null, since_ms = %(now_ms)s::bigint
-  from dropped d
- where s.chain = d.chain and s.wallet = d.wallet and s.nonce = d.nonce;
+-- Releases an order's reservation. Its nonce is then free. The database refuses if anything was signed.
+delete from payout_reservation
+ where merchant_id = %(merchant_id)s::bigint and order_id = %(order_id)s::bigint
+returning chain, wallet, nonce;
 
 -- name: drop_closed
 -- Releases what is reserved for a closed payout without a nonce.
@@ -140,12 +95,7 @@ with idle as (
        and r.nonce is not null and r.reserved_ms <= %(before_ms)s::bigint
        and p.merchant_id = r.merchant_id and p.order_id = r.order_id
        and p.signed_no = 0 and p.claimed_until_ms <= %(before_ms)s::bigint
-    returning p.merchant_id, p.order_id),
-dropped as (
-    delete from payout_reservation r using idle i
-     where r.merchant_id = i.merchant_id and r.order_id = i.order_id
-    returning r.chain, r.wallet, r.nonce)
-update wallet_nonce s
-   set purpose = 'free', merchant_id = null, order_id = null, since_ms = s.since_ms
-  from dropped d
- where s.chain = d.chain and s.wallet = d.wallet and s.nonce = d.nonce;
+    returning p.merchant_id, p.order_id)
+delete from payout_reservation r using idle i
+ where r.merchant_id = i.merchant_id and r.order_id = i.order_id
+returning r.nonce;

@@ -9,9 +9,9 @@ Rules:
 
 from merchant_wallet.approvals.changes import Applied, Connection, Facts, Kind, ProposedChange
 from merchant_wallet.audit.records import Author
+from merchant_wallet.hot_wallet.stops import read_stopped
 from merchant_wallet.withdrawals import acts
 from merchant_wallet.withdrawals.acts import THAW, read_chain
-from merchant_wallet.withdrawals.stops import read_stopped
 
 
 def make_kinds() -> dict[str, Kind]:

@@ -14,14 +14,16 @@ from typing import Any, Final
 import msgspec
 from psycopg import AsyncConnection
 
-from merchant_wallet.base.addresses import format_address
 from merchant_wallet.base.currencies import USDT
 from merchant_wallet.base.db import Queries
-from merchant_wallet.base.money import format_units
 from merchant_wallet.base.units import MAX_BIGINT
 from merchant_wallet.chains.cold import UnsignedTransfer
-from merchant_wallet.chains.protocol import Blocked, Obstacle, SignedTransfer, Transfer
+from merchant_wallet.chains.protocol import SignedTransfer, Transfer
 from merchant_wallet.custody.cold.limits import ELSEWHERE, RECORDED, TO_COLD, Direction, Way
+from merchant_wallet.hot_wallet import funds, nonces, stops
+from merchant_wallet.hot_wallet import store as hot_wallets
+from merchant_wallet.hot_wallet.funds import Outdated, Reservation, Shortage, Wanted
+from merchant_wallet.hot_wallet.nonces import Purpose
 
 QUERIES: Final = Queries(Path(__file__).with_name("transfers.sql"))
 _TEXTS: Final = {name: query.text.encode() for name, query in QUERIES.items()}
@@ -32,18 +34,12 @@ DONE: Final = "done"
 FAILED: Final = "failed"
 DROPPED: Final = "dropped"
 
-BALANCE_MAX_AGE_MS: Final = 10_000
-"""A balance read from the chain is trusted for this long, as for payouts."""
 
 Connection = AsyncConnection[Any]
 
 
 class TransferMovedOn(Exception):
     """Another process, or a person, has advanced the transfer."""
-
-
-class BalanceOutdated(Exception):
-    """The hot wallet's balance is unknown or too old. Ask the chain, then try again."""
 
 
 class NewTransfer(msgspec.Struct, frozen=True):
@@ -194,40 +190,26 @@ async def unclaim(connection: Connection, one: ColdTransfer) -> None:
 
 
 async def reserve(
-    connection: Connection, one: ColdTransfer, *, has_nonces: bool, now_ms: int
-) -> ColdTransfer:
+    connection: Connection, one: ColdTransfer, wanted: Wanted, now_ms: int
+) -> ColdTransfer | Shortage | Outdated:
     """Reserve the amount, and a nonce, in the hot wallet. Returns the transfer with both.
 
-    Raises TransferMovedOn, BalanceOutdated, and Blocked if the wallet is stopped or holds too little.
+    Raises TransferMovedOn, Blocked if the wallet is stopped, and WalletMoved.
     """
     async with connection.transaction():
         await _hold_fence(connection, one)
-        rows = await _fetch(connection, "lock_wallet", _params(one))
-        if not rows:
-            hot = format_address(one.chain, one.hot)
-            raise Blocked(Obstacle("wallet", f"the hot wallet is not {hot} any more"))
-        next_nonce, funds, funds_ended_payouts, checked_ms = rows[0]
-        await _check_stops(connection, one)
-        if funds is None or (has_nonces and next_nonce is None):
-            raise BalanceOutdated
-        if not 0 <= now_ms - checked_ms <= BALANCE_MAX_AGE_MS:
-            raise BalanceOutdated
-        values = {"chain": one.chain, "funds_ended_payouts": funds_ended_payouts}
-        [(reserved,)] = await _fetch(connection, "sum_reserved", values)
-        if funds - reserved < one.amount_units:
-            free, needed = format_units(max(funds - reserved, 0)), format_units(one.amount_units)
-            text = f"the hot wallet of {one.chain} has {free} {USDT} free, {needed} are needed"
-            raise Blocked(Obstacle("funds", text))
-        nonce = await _take_nonce(connection, one, now_ms) if has_nonces else None
-        await connection.execute(_TEXTS["reserve"], _params(one) | {"nonce": nonce, "now_ms": now_ms})
-    return msgspec.structs.replace(one, nonce=nonce, reserved_ms=now_ms)
+        found = await funds.reserve(connection, wanted, Purpose.COLD, now_ms)
+        if not isinstance(found, Reservation):
+            return found
+        await connection.execute(_TEXTS["reserve"], _params(one) | {"nonce": found.nonce, "now_ms": now_ms})
+    return msgspec.structs.replace(one, nonce=found.nonce, reserved_ms=now_ms)
 
 
 async def release(connection: Connection, one: ColdTransfer, now_ms: int) -> None:
     """Release the reservation, if nothing is signed. Raises TransferMovedOn."""
     async with connection.transaction():
         await _hold_fence(connection, one)
-        await connection.execute(_TEXTS["release"], _params(one) | {"now_ms": now_ms})
+        await _release(connection, one, now_ms)
 
 
 async def read_signed(connection: Connection, one: ColdTransfer) -> list[tuple[SignedTransfer, int]]:
@@ -239,12 +221,15 @@ async def read_signed(connection: Connection, one: ColdTransfer) -> list[tuple[S
 async def store_signed(
     connection: Connection, one: ColdTransfer, signed: SignedTransfer, *, attempt_no: int, now_ms: int
 ) -> None:
-    """Store signed bytes before anybody sends them. Raises TransferMovedOn, Blocked if payouts stop."""
+    """Store signed bytes before anybody sends them.
+
+    Raises TransferMovedOn, Blocked if the wallet is stopped, and WalletMoved.
+    """
     values = _describe_signed(signed, attempt_no, now_ms)
     async with connection.transaction():
         await _hold_fence(connection, one)
-        await _fetch(connection, "lock_wallet", _params(one))
-        await _check_stops(connection, one)
+        await hot_wallets.lock(connection, one.chain, one.hot)
+        await stops.refuse_stopped(connection, one.chain)
         await connection.execute(_TEXTS["store_signed"], _params(one) | values)
         await connection.execute(_TEXTS["set_signed"], _params(one) | values)
 
@@ -267,7 +252,7 @@ async def take_signature(
     Raises Blocked if they spend from the hot wallet and its chain's payouts are stopped.
     """
     if one.leaves_hot:
-        await _check_stops(connection, one)
+        await stops.refuse_stopped(connection, one.chain)
     values = {"tx_hash": signed.tx_hash, "unsigned": one.unsigned}
     if (await connection.execute(_TEXTS["take_signature"], _params(one) | values)).rowcount != 1:
         return False
@@ -293,7 +278,7 @@ async def cancel_nonce(connection: Connection, one: ColdTransfer, now_ms: int) -
     """Have the exported nonce cancelled. Raises TransferMovedOn."""
     async with connection.transaction():
         await _hold_fence(connection, one)
-        await connection.execute(_TEXTS["cancel_nonce"], _params(one) | {"now_ms": now_ms})
+        await nonces.cancel(connection, one.chain, one.hot, Purpose.COLD, one.nonce, now_ms)
 
 
 async def is_cancellation(connection: Connection, one: ColdTransfer, tx_hash: str) -> bool:
@@ -320,13 +305,13 @@ async def end(
         await _hold_fence(connection, one)
         is_released = step == DROPPED and not one.exports_nonce
         if is_released:
-            await connection.execute(_TEXTS["release"], values)
+            await _release(connection, one, now_ms)
         await connection.execute(_TEXTS["end_reservation"], values)
         await connection.execute(_TEXTS["end_transfer"], values)
         if not is_released:
-            await connection.execute(_TEXTS["mark_cancelled"], values)
+            await nonces.end_cancelled(connection, one.chain, one.hot, one.nonce, now_ms)
         if wallet_fault is not None:
-            await connection.execute(_TEXTS["freeze_wallet"], values | {"cause": wallet_fault})
+            await stops.freeze_wallet(connection, one.chain, wallet_fault, now_ms, wallet=one.hot)
 
 
 async def note_obstacle(connection: Connection, one: ColdTransfer, obstacle: str | None) -> None:
@@ -334,30 +319,15 @@ async def note_obstacle(connection: Connection, one: ColdTransfer, obstacle: str
     await connection.execute(_TEXTS["note_obstacle"], _params(one) | {"obstacle": obstacle})
 
 
-async def mark_for_cancel(connection: Connection, one: ColdTransfer, before_ms: int, now_ms: int) -> None:
-    """Mark nonces for cancellation that were free since before a moment and block the transfer."""
-    if one.nonce is not None:
-        values = _params(one) | {"before_ms": before_ms, "now_ms": now_ms}
-        await connection.execute(_TEXTS["mark_for_cancel"], values)
-
-
 async def _hold_fence(connection: Connection, one: ColdTransfer) -> None:
     if (await connection.execute(_TEXTS["hold_fence"], _params(one))).rowcount != 1:
         raise TransferMovedOn(f"cold transfer {one.transfer_id} has moved on")
 
 
-async def _check_stops(connection: Connection, one: ColdTransfer) -> None:
-    causes = await _fetch(connection, "find_stop_causes", {"chain": one.chain})
-    if causes:
-        raise Blocked(Obstacle("stopped", causes[0][0]))
-
-
-async def _take_nonce(connection: Connection, one: ColdTransfer, now_ms: int) -> int:
-    """A nonce of the hot wallet: the lowest free one, else the next."""
-    for name in ("take_free_nonce", "take_next_nonce"):
-        if rows := await _fetch(connection, name, _params(one) | {"now_ms": now_ms}):
-            return int(rows[0][0])
-    raise LookupError(f"the hot wallet of {one.chain} has no next nonce")
+async def _release(connection: Connection, one: ColdTransfer, now_ms: int) -> None:
+    for (nonce,) in await _fetch(connection, "release", _params(one)):
+        if nonce is not None:
+            await nonces.free(connection, one.chain, one.hot, Purpose.COLD, [nonce], now_ms)
 
 
 async def _fetch(connection: Connection, name: str, values: dict[str, Any]) -> Sequence[Any]:

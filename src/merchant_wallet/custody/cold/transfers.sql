@@ -1,5 +1,5 @@
 -- Transfers between hot and cold wallets. To prevent deadlocks the transfer's row is locked before the wallet's. Every
--- change of a worker names its fencing token, `version`. Wallets, nonces and their lock are shared with payouts and sweeps.
+-- change of a worker names its fencing token, `version`. Wallets and nonces are in `hot_wallet/`.
 
 -- fragment: columns
 -- A transfer as `store.ColdTransfer` has it.
@@ -58,71 +58,20 @@ update cold_transfer set version = version
  where chain = %(chain)s::text and transfer_id = %(transfer_id)s::bigint and version = %(version)s::int and ended_ms is null
    and not exists (select from rollback_evidence);
 
--- name: lock_wallet
--- Locks the hot wallet's row: nobody else takes nonces or funds before this transaction ends.
-update hot_wallet set next_nonce = next_nonce
- where chain = %(chain)s::text and address = %(hot)s::bytea
-returning next_nonce, funds, funds_ended_payouts, checked_ms;
-
--- name: find_stop_causes
--- Why nothing new may leave the hot wallet.
-select 'the wallet is frozen: ' || h.frozen_cause from hot_wallet h
- where h.chain = %(chain)s::text and h.frozen_ms is not null
-union all
-select s.actor || ' stopped payouts: ' || s.cause from payout_stop s where s.chain = %(chain)s::text
-union all
-select 'the database was rolled back: ' || r.cause from rollback_evidence r;
-
--- name: sum_reserved
--- What is reserved of the wallet's balance: open payouts and cold transfers, and those that ended after the balance was
--- requested.
-select ((select coalesce(sum(amount), 0) from payout_reservation where chain = %(chain)s::text and ended_no is null)
-      + (select coalesce(sum(amount), 0) from payout_reservation
-          where chain = %(chain)s::text and ended_no > %(funds_ended_payouts)s::bigint)
-      + (select coalesce(sum(amount), 0) from cold_transfer
-          where chain = %(chain)s::text and reserved_ms is not null and ended_no is null)
-      + (select coalesce(sum(amount), 0) from cold_transfer
-          where chain = %(chain)s::text and reserved_ms is not null
-            and ended_no > %(funds_ended_payouts)s::bigint))::bigint;
-
--- name: take_free_nonce
--- The lowest nonce that was given back.
-update wallet_nonce set purpose = 'cold', since_ms = %(now_ms)s::bigint
- where chain = %(chain)s::text and wallet = %(hot)s::bytea and nonce = (
-       select f.nonce from wallet_nonce f
-        where f.chain = %(chain)s::text and f.wallet = %(hot)s::bytea and f.purpose = 'free'
-        order by f.nonce limit 1)
-   and purpose = 'free'
-returning nonce;
-
--- name: take_next_nonce
--- The nonce after all that were ever given.
-with taken as (
-    update hot_wallet set next_nonce = next_nonce + 1
-     where chain = %(chain)s::text and address = %(hot)s::bytea and next_nonce is not null
-    returning chain, address, next_nonce - 1 as nonce)
-insert into wallet_nonce (chain, wallet, nonce, purpose, since_ms)
-select chain, address, nonce, 'cold', %(now_ms)s::bigint from taken
-returning nonce;
-
 -- name: reserve
 -- The amount, and the nonce if the chain has nonces, are the transfer's.
 update cold_transfer set nonce = %(nonce)s::bigint, reserved_ms = %(now_ms)s::bigint
  where chain = %(chain)s::text and transfer_id = %(transfer_id)s::bigint;
 
 -- name: release
--- Nothing was signed, and nobody elsewhere can sign with the nonce. So the reservation ends and the nonce is free again.
-with dropped as (
-    update cold_transfer t set nonce = null, reserved_ms = null, unsigned = null, unsigned_until_ms = null, step = 'open'
-      from (select chain, transfer_id, hot, nonce from cold_transfer
-             where chain = %(chain)s::text and transfer_id = %(transfer_id)s::bigint) before
-     where t.chain = before.chain and t.transfer_id = before.transfer_id and t.ended_no is null
-       and (t.unsigned is null or t.nonce is null)
-       and not exists (select from cold_signed g where g.chain = t.chain and g.transfer_id = t.transfer_id)
-    returning before.chain, before.hot, before.nonce)
-update wallet_nonce s set purpose = 'free', since_ms = %(now_ms)s::bigint
-  from dropped d
- where s.chain = d.chain and s.wallet = d.hot and s.nonce = d.nonce and s.purpose = 'cold';
+-- Nothing was signed, and nobody elsewhere can sign with the nonce. So the reservation ends. Returns its nonce, which is free then.
+update cold_transfer t set nonce = null, reserved_ms = null, unsigned = null, unsigned_until_ms = null, step = 'open'
+  from (select chain, transfer_id, nonce from cold_transfer
+         where chain = %(chain)s::text and transfer_id = %(transfer_id)s::bigint) before
+ where t.chain = before.chain and t.transfer_id = before.transfer_id and t.ended_no is null
+   and (t.unsigned is null or t.nonce is null)
+   and not exists (select from cold_signed g where g.chain = t.chain and g.transfer_id = t.transfer_id)
+returning before.nonce;
 
 -- name: end_reservation
 -- The money has left the wallet, or never will. It no longer counts after the next request for the balance.
@@ -191,29 +140,7 @@ update cold_transfer set obstacle = %(obstacle)s::text
  where chain = %(chain)s::text and transfer_id = %(transfer_id)s::bigint and version = %(version)s::int
    and ended_ms is null and obstacle is distinct from %(obstacle)s::text;
 
--- name: mark_for_cancel
--- Free nonces below the nonce of a signed transfer: cancel them, or it would wait for a payout that uses them.
-update wallet_nonce f set purpose = 'cancel', since_ms = %(now_ms)s::bigint
- where f.chain = %(chain)s::text and f.wallet = %(hot)s::bytea and f.purpose = 'free' and f.since_ms <= %(before_ms)s::bigint
-   and f.nonce < %(nonce)s::bigint;
-
--- name: cancel_nonce
--- An exported nonce whose transfer is dropped: the nonce-gap worker uses it, so that nothing else can.
-update wallet_nonce set purpose = 'cancel', since_ms = %(now_ms)s::bigint
- where chain = %(chain)s::text and wallet = %(hot)s::bytea and nonce = %(nonce)s::bigint and purpose = 'cold';
-
 -- name: find_cancellation
 -- Whether a transaction was signed here to cancel a nonce.
 select tx_hash from cancel_signed
  where chain = %(chain)s::text and wallet = %(hot)s::bytea and nonce = %(nonce)s::bigint and tx_hash = %(tx_hash)s::text;
-
--- name: mark_cancelled
--- Cancelled nonces up to a nonce that the chain has used are done.
-update wallet_nonce set cancelled_ms = %(now_ms)s::bigint
- where chain = %(chain)s::text and wallet = %(hot)s::bytea and purpose = 'cancel' and cancelled_ms is null
-   and nonce <= %(nonce)s::bigint;
-
--- name: freeze_wallet
--- Freeze the wallet until an operator has looked. The first cause stays.
-update hot_wallet set frozen_cause = %(cause)s::text, frozen_ms = %(now_ms)s::bigint
- where chain = %(chain)s::text and frozen_ms is null;

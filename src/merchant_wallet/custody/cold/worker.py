@@ -11,7 +11,8 @@ Rules:
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Final, NamedTuple
 
 import structlog
@@ -46,13 +47,15 @@ from merchant_wallet.chains.transfer_logs import describe_final
 from merchant_wallet.custody.cold import store
 from merchant_wallet.custody.cold.limits import ELSEWHERE, RECORDED, suggest
 from merchant_wallet.custody.cold.store import (
-    BalanceOutdated,
     ColdTransfer,
     Connection,
     TransferMovedOn,
 )
 from merchant_wallet.custody.cold.transfer_steps import TransferSteps, describe
 from merchant_wallet.custody.cold.wallets import list_limits, note_outside, read_hot
+from merchant_wallet.hot_wallet import nonces
+from merchant_wallet.hot_wallet.store import WalletMoved
+from merchant_wallet.hot_wallet.wallet import HotWallet
 
 POLL_INTERVAL_S: Final = 5.0
 STEP_TIMEOUT_S: Final = 30.0
@@ -66,14 +69,15 @@ log = structlog.get_logger(__name__)
 
 
 class HotSide(NamedTuple):
-    """One chain as cold money uses it. `refresh` asks it for the hot wallet's balance and stores that.
+    """One chain as cold money uses it. The sandbox has no `cold` chain: nothing is signed elsewhere there."""
 
-    The sandbox has no `cold` chain: nothing is signed elsewhere there.
-    """
-
-    chain: Chain
-    refresh: Callable[[Connection], Awaitable[None]]
+    hot_wallet: HotWallet
     cold: ColdChain | None = None
+
+    @property
+    def chain(self) -> Chain:
+        """The chain of the hot wallet."""
+        return self.hot_wallet.chain
 
 
 class TransfersFailed(TransientError):
@@ -128,7 +132,8 @@ class ColdWorker:
                 return True
         try:
             async with limit_time(STEP_TIMEOUT_S, "no answer"):
-                await side.refresh(connection)
+                await side.hot_wallet.open(connection)
+                await side.hot_wallet.refresh(connection)
         except Exception as error:
             log_failure(log, "the hot wallet's balance could not be read", error, chain=name)
             return False
@@ -146,7 +151,7 @@ class ColdWorker:
                 await self._advance(side, one)
         except TransferMovedOn:
             return True
-        except Blocked as blocked:
+        except (Blocked, WalletMoved) as blocked:
             await self._steps.note(one, str(blocked))
         except Exception as error:
             # One failed transfer stops no other. It is tried again.
@@ -190,24 +195,11 @@ class ColdWorker:
             raise error if isinstance(error, Blocked) else Blocked(Obstacle("node", str(error))) from error
 
     async def _reserve(self, side: HotSide, one: ColdTransfer) -> ColdTransfer:
-        connection = await self._worker_connection.get()
         if one.reserved_ms is not None:
             return one
-        try:
-            return await store.reserve(
-                connection, one, has_nonces=side.chain.has_nonces, now_ms=self._clock()
-            )
-        except BalanceOutdated:
-            await side.refresh(connection)
-        try:
-            return await store.reserve(
-                connection, one, has_nonces=side.chain.has_nonces, now_ms=self._clock()
-            )
-        except BalanceOutdated:
-            text = (
-                f"the balance of the hot wallet of {one.chain} is not known yet, although the chain was asked"
-            )
-            raise Blocked(Obstacle("stale", text)) from None
+        connection = await self._worker_connection.get()
+        reserve = partial(store.reserve, connection, one)
+        return await side.hot_wallet.reserve(connection, reserve, one.transfer)
 
     async def _sign(self, side: HotSide, one: ColdTransfer, earlier: list[SignedTransfer]) -> None:
         """Have the chain build and sign, store the bytes, and only then send them."""
@@ -223,7 +215,9 @@ class ColdWorker:
     async def _follow_hot(self, side: HotSide, one: ColdTransfer, signed: list[SignedTransfer]) -> None:
         """Judge what the hot wallet signed. Send it again, replace it, or end the transfer."""
         connection, now = await self._worker_connection.get(), self._clock()
-        await store.mark_for_cancel(connection, one, now - GRACE_MS, now)
+        await nonces.cancel_free(
+            connection, one.chain, one.hot, below=one.nonce, before_ms=now - GRACE_MS, now_ms=now
+        )
         verdict = await side.chain.judge(_payout(one), signed)
         match verdict:
             case FinalRecord():

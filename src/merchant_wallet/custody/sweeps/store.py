@@ -16,13 +16,15 @@ from typing import Any, Final
 import msgspec
 from psycopg import AsyncConnection
 
-from merchant_wallet.base.addresses import format_address
 from merchant_wallet.base.db import Queries
-from merchant_wallet.chains.protocol import Blocked, Obstacle, SignedTransfer
+from merchant_wallet.chains.protocol import SignedTransfer
 from merchant_wallet.chains.signer import Source
 from merchant_wallet.chains.sweeps import RESCUE, TOKEN, TOP_UP, Draft, Kind, Rescue, SweepTx
 from merchant_wallet.custody.sweeps.plan import PlannedSweep, Terms
 from merchant_wallet.custody.sweeps.sweep_states import Event, State, step
+from merchant_wallet.hot_wallet import nonces, stops
+from merchant_wallet.hot_wallet import store as hot_wallets
+from merchant_wallet.hot_wallet.nonces import Purpose
 
 QUERIES: Final = Queries(Path(__file__).with_name("sweeps.sql"))
 _TEXTS: Final = {name: query.text.encode() for name, query in QUERIES.items()}
@@ -227,29 +229,6 @@ async def find_next_token_nonce(connection: Connection, sweep: Sweep) -> int:
     return int(nonce)
 
 
-async def needs_first_nonce(connection: Connection, chain: str, wallet: bytes) -> bool:
-    """Whether this is the chain's hot wallet, and its next nonce must be asked for."""
-    rows = await _fetch(connection, "read_wallet", {"chain": chain})
-    return any(bytes(address) == wallet and next_nonce is None for address, next_nonce, _ in rows)
-
-
-async def read_wallet(connection: Connection, chain: str) -> bytes | None:
-    """A chain's hot wallet. None if none is known."""
-    rows = await _fetch(connection, "read_wallet", {"chain": chain})
-    return bytes(rows[0][0]) if rows else None
-
-
-async def read_unused_nonce(connection: Connection, chain: str, wallet: bytes) -> int | None:
-    """The nonce after all that a wallet was ever given. None if it was given none."""
-    [(known,)] = await _fetch(connection, "read_unused_nonce", {"chain": chain, "wallet": wallet})
-    return None if known is None else int(known)
-
-
-async def set_first_nonce(connection: Connection, chain: str, wallet: bytes, nonce: int) -> None:
-    """Set a wallet's next nonce from the chain, unless it is set."""
-    await connection.execute(_TEXTS["set_first_nonce"], {"chain": chain, "wallet": wallet, "nonce": nonce})
-
-
 async def sign(
     connection: Connection,
     sweep: Sweep,
@@ -262,19 +241,23 @@ async def sign(
 ) -> SignedTransfer:
     """Sign the present transaction and store it. Take a nonce if it has none yet.
 
-    Raises SweepMovedOn, Blocked, SignerAway. Then nothing is stored and no nonce taken.
+    Raises SweepMovedOn, WalletMoved, Blocked, SignerAway. Then nothing is stored and no nonce taken.
     """
     is_top_up = sweep.step == TOP_UP
     async with connection.transaction():
         await _take_step(connection, sweep)
-        await _lock_wallet(connection, sweep)
+        await hot_wallets.lock(connection, sweep.chain, sweep.wallet)
+        # A stop of payouts does not stop incoming tokens.
+        await stops.refuse_stopped(connection, sweep.chain, comes_in=sweep.step == TOKEN)
         nonce = sweep.sweep_tx.nonce
         if has_nonces and nonce is None:
-            nonce = await _take_nonce(connection, sweep, now_ms) if is_top_up else token_nonce
+            nonce = token_nonce
+            if is_top_up:
+                nonce = await nonces.take(connection, sweep.chain, sweep.wallet, Purpose.TOP_UP, now_ms)
         signed = await draft.sign(nonce)
-        nonces: dict[str, int | None] = {"top_up_nonce": None, "token_nonce": None}
-        nonces["top_up_nonce" if is_top_up else "token_nonce"] = nonce
-        await connection.execute(_TEXTS["set_nonces"], {**_make_key_params(sweep), **nonces})
+        used: dict[str, int | None] = {"top_up_nonce": None, "token_nonce": None}
+        used["top_up_nonce" if is_top_up else "token_nonce"] = nonce
+        await connection.execute(_TEXTS["set_nonces"], {**_make_key_params(sweep), **used})
         await connection.execute(
             _TEXTS["store_signed"],
             {
@@ -306,8 +289,7 @@ async def end_tx(
         if sweep.step == RESCUE:
             await connection.execute(_TEXTS["end_rescue"], {**values, "arrived": arrived})
         if sweep.step == TOP_UP:
-            closing = {**values, "wallet": sweep.wallet, "nonce": sweep.top_up_nonce}
-            await connection.execute(_TEXTS["mark_cancelled"], closing)
+            await nonces.end_cancelled(connection, sweep.chain, sweep.wallet, sweep.top_up_nonce, now_ms)
 
 
 async def fail(
@@ -331,8 +313,7 @@ async def fail(
         await _take_step(connection, sweep)
         await _end_without(connection, sweep, Event.FAILED, values)
         if wallet_fault is not None and sweep.step == TOP_UP:
-            frozen = {**values, "wallet": sweep.wallet, "cause": wallet_fault}
-            await connection.execute(_TEXTS["freeze_wallet"], frozen)
+            await stops.freeze_wallet(connection, sweep.chain, wallet_fault, now_ms, wallet=sweep.wallet)
 
 
 async def continue_sweep(connection: Connection, sweep: Sweep, terms: Terms, cause: str, now_ms: int) -> int:
@@ -359,14 +340,6 @@ async def drop_unsigned(connection: Connection, chain: str, before_ms: int, now_
     return (await connection.execute(_TEXTS["drop_unsigned"], values)).rowcount
 
 
-async def mark_for_cancel(
-    connection: Connection, chain: str, wallet: bytes, before_ms: int, now_ms: int
-) -> None:
-    """Mark nonces for cancellation that were free since before a moment and block a top-up."""
-    values = {"chain": chain, "wallet": wallet, "before_ms": before_ms, "now_ms": now_ms}
-    await connection.execute(_TEXTS["mark_for_cancel"], values)
-
-
 async def _end_without(connection: Connection, sweep: Sweep, event: Event, values: dict[str, Any]) -> None:
     next_step = step(State(sweep.step), event).value
     await connection.execute(_TEXTS["end_without"], {**values, "step": next_step})
@@ -375,30 +348,6 @@ async def _end_without(connection: Connection, sweep: Sweep, event: Event, value
 async def _take_step(connection: Connection, sweep: Sweep) -> None:
     if (await connection.execute(_TEXTS["take_step"], _make_key_params(sweep))).rowcount != 1:
         raise SweepMovedOn(f"sweep {sweep.sweep_id} of {sweep.chain} has moved on")
-
-
-async def _lock_wallet(connection: Connection, sweep: Sweep) -> None:
-    """Raises Blocked if the wallet must not be used. A stop of payouts does not stop incoming tokens."""
-    rows = await _fetch(connection, "lock_wallet", {"chain": sweep.chain, "wallet": sweep.wallet})
-    if not rows:
-        hot = format_address(sweep.chain, sweep.wallet)
-        raise Blocked(Obstacle("wallet", f"the hot wallet is not {hot} any more"))
-    if sweep.step == TOKEN:
-        [(_, _, frozen_cause)] = await _fetch(connection, "read_wallet", {"chain": sweep.chain})
-        causes = [] if frozen_cause is None else [f"the wallet is frozen: {frozen_cause}"]
-    else:
-        causes = [cause for (cause,) in await _fetch(connection, "find_stop_causes", {"chain": sweep.chain})]
-    if causes:
-        raise Blocked(Obstacle("stopped", causes[0]))
-
-
-async def _take_nonce(connection: Connection, sweep: Sweep, now_ms: int) -> int:
-    """A nonce of the hot wallet: the lowest free one, else the next."""
-    values = {"chain": sweep.chain, "wallet": sweep.wallet, "now_ms": now_ms}
-    for name in ("take_free_nonce", "take_next_nonce"):
-        if rows := await _fetch(connection, name, values):
-            return int(rows[0][0])
-    raise LookupError(f"the hot wallet of {sweep.chain} has no next nonce")
 
 
 async def _fetch(connection: Connection, name: str, values: dict[str, Any]) -> Sequence[Any]:

@@ -1,6 +1,5 @@
--- Sweeps, their signed bytes, and the hot wallet's nonces that their top-ups use. To prevent deadlocks the sweep's row
--- is locked before the wallet's. Every change of a sweep names the version that was read. Wallets and nonces are shared
--- with payouts: one table and one lock.
+-- Sweeps and their signed bytes. To prevent deadlocks the sweep's row is locked before the wallet's. Every change of a sweep
+-- names the version that was read.
 
 -- name: sum_arrived
 -- What came to each address of a cell in final deposits, with the path of its key below its merchant's account. An address is
@@ -175,75 +174,6 @@ update sweep s set step = %(step)s::text, version = version + 1, ended_ms = %(no
                    cause = 'nothing was signed in time' || coalesce(': ' || obstacle, '')
  where s.chain = %(chain)s::text and s.ended_ms is null and s.opened_ms <= %(before_ms)s::bigint
    and s.version = 0 and s.continues is null and s.rescue_no is null and not exists (select from rollback_evidence);
-
--- name: read_wallet
--- A chain's hot wallet, and its next nonce.
-select address, next_nonce, frozen_cause from hot_wallet where chain = %(chain)s::text;
-
--- name: read_unused_nonce
--- The nonce after all that a wallet was ever given. It needs no proof.
-select max(nonce) + 1 from wallet_nonce where chain = %(chain)s::text and wallet = %(wallet)s::bytea;
-
--- name: set_first_nonce
--- The first nonce comes from the chain, but is never one that was given before.
-update hot_wallet h
-   set next_nonce = greatest(%(nonce)s::bigint, (
-       select max(s.nonce) + 1 from wallet_nonce s where s.chain = h.chain and s.wallet = h.address))
- where h.chain = %(chain)s::text and h.address = %(wallet)s::bytea and h.next_nonce is null;
-
--- name: lock_wallet
--- Lock the wallet's row: nobody else takes nonces before this transaction ends.
-update hot_wallet set next_nonce = next_nonce
- where chain = %(chain)s::text and address = %(wallet)s::bytea
-returning next_nonce;
-
--- name: find_stop_causes
--- Why nothing new may leave the hot wallet.
-select 'the wallet is frozen: ' || h.frozen_cause from hot_wallet h
- where h.chain = %(chain)s::text and h.frozen_ms is not null
-union all
-select s.actor || ' stopped payouts: ' || s.cause from payout_stop s where s.chain = %(chain)s::text
-union all
-select 'the database was rolled back: ' || r.cause from rollback_evidence r;
-
--- name: take_free_nonce
--- The lowest nonce that an order has given back.
-update wallet_nonce set purpose = 'top_up', since_ms = %(now_ms)s::bigint
- where chain = %(chain)s::text and wallet = %(wallet)s::bytea and nonce = (
-       select f.nonce from wallet_nonce f
-        where f.chain = %(chain)s::text and f.wallet = %(wallet)s::bytea and f.purpose = 'free'
-        order by f.nonce limit 1)
-   and purpose = 'free'
-returning nonce;
-
--- name: take_next_nonce
--- The nonce after all that were ever given.
-with taken as (
-    update hot_wallet set next_nonce = next_nonce + 1
-     where chain = %(chain)s::text and address = %(wallet)s::bytea and next_nonce is not null
-    returning chain, address, next_nonce - 1 as nonce)
-insert into wallet_nonce (chain, wallet, nonce, purpose, since_ms)
-select chain, address, nonce, 'top_up', %(now_ms)s::bigint from taken
-returning nonce;
-
--- name: mark_for_cancel
--- Free nonces below the nonce of a top-up: cancel them, or the top-up would wait for a payout that uses them.
-update wallet_nonce f set purpose = 'cancel', since_ms = %(now_ms)s::bigint
- where f.chain = %(chain)s::text and f.wallet = %(wallet)s::bytea and f.purpose = 'free'
-   and f.since_ms <= %(before_ms)s::bigint
-   and exists (select from sweep s where s.chain = f.chain and s.wallet = f.wallet and s.ended_ms is null
-                  and s.step = 'top_up' and s.top_up_nonce > f.nonce);
-
--- name: mark_cancelled
--- Cancelled nonces below a nonce that the chain has used are done.
-update wallet_nonce set cancelled_ms = %(now_ms)s::bigint
- where chain = %(chain)s::text and wallet = %(wallet)s::bytea and purpose = 'cancel' and cancelled_ms is null
-   and nonce < %(nonce)s::bigint;
-
--- name: freeze_wallet
--- Freeze the wallet until an operator has looked. The first cause is kept. A fault of a former wallet stops no other.
-update hot_wallet set frozen_cause = %(cause)s::text, frozen_ms = %(now_ms)s::bigint
- where chain = %(chain)s::text and address = %(wallet)s::bytea and frozen_ms is null;
 
 -- name: sum_sweeps
 -- A chain's sweeps for reconciliation: moved, open, burnt, and coin left at addresses.

@@ -51,6 +51,8 @@ from merchant_wallet.custody.sweeps import store
 from merchant_wallet.custody.sweeps.plan import SWEEP, PlannedSweep, SweepPolicy
 from merchant_wallet.custody.sweeps.stalls import Fail, Held, Stall, Wait, judge_stall
 from merchant_wallet.custody.sweeps.store import Connection, Sweep, SweepMovedOn
+from merchant_wallet.hot_wallet import nonces
+from merchant_wallet.hot_wallet.store import WalletMoved
 
 POLL_INTERVAL_S: Final = 10.0
 GRACE_MS: Final = 60_000
@@ -132,8 +134,20 @@ class SweepWorker:
             await store.drop_unsigned(connection, name, now - UNSIGNED_MS, now)
             left += await open_rescues(connection, name, sweeper, now)
             sweeps = await store.list_open(connection, name)
-            if sweeps and sweeper.has_nonces:
-                await store.mark_for_cancel(connection, name, sweeper.wallet, now - self._grace_ms, now)
+            waiting = [
+                one.top_up_nonce
+                for one in sweeps
+                if one.step == TOP_UP and one.wallet == sweeper.wallet and one.top_up_nonce is not None
+            ]
+            if waiting:
+                await nonces.cancel_free(
+                    connection,
+                    name,
+                    sweeper.wallet,
+                    below=max(waiting),
+                    before_ms=now - self._grace_ms,
+                    now_ms=now,
+                )
             for sweep in sweeps:
                 if sweep.is_begun or with_unsigned:
                     count += 1
@@ -194,16 +208,19 @@ class SweepWorker:
             hot = format_address(sweep.chain, sweep.wallet)
             raise Blocked(Obstacle("wallet", f"there is no key here of its hot wallet, {hot}"))
         connection = await self._worker_connection.get()
-        nonce = await self._find_nonce(connection, sweeper, sweep)
-        signed = await store.sign(
-            connection,
-            sweep,
-            await sweeper.draft(sweep.sweep_tx, earlier),
-            attempt_no=len(earlier) + 1,
-            has_nonces=sweeper.has_nonces,
-            token_nonce=nonce,
-            now_ms=self._clock(),
-        )
+        try:
+            nonce = await self._find_nonce(connection, sweeper, sweep)
+            signed = await store.sign(
+                connection,
+                sweep,
+                await sweeper.draft(sweep.sweep_tx, earlier),
+                attempt_no=len(earlier) + 1,
+                has_nonces=sweeper.has_nonces,
+                token_nonce=nonce,
+                now_ms=self._clock(),
+            )
+        except WalletMoved as moved:
+            raise Blocked(Obstacle("wallet", str(moved))) from moved
         log.info("sweep signed", **_id(sweep), step=sweep.step, tx_hash=signed.tx_hash)
         return signed
 
@@ -212,10 +229,12 @@ class SweepWorker:
         if not sweeper.has_nonces or sweep.sweep_tx.nonce is not None:
             return None
         if sweep.step == TOP_UP:
-            if await store.needs_first_nonce(connection, sweep.chain, sweep.wallet):
-                known = await store.read_unused_nonce(connection, sweep.chain, sweep.wallet)
-                nonce = await sweeper.next_nonce(sweep.wallet, known, is_first=True)
-                await store.set_first_nonce(connection, sweep.chain, sweep.wallet, nonce)
+            given = await nonces.read_known(connection, sweep.chain, sweep.wallet)
+            if not given.has_begun:
+                nonce = await sweeper.next_nonce(sweep.wallet, given.known, is_first=True)
+                await nonces.record_count(
+                    connection, sweep.chain, sweep.wallet, nonce, given.known, self._clock()
+                )
             return None
         used = await store.find_next_token_nonce(connection, sweep)
         return max(used, await sweeper.next_nonce(sweep.address, used, is_first=False))

@@ -1,14 +1,14 @@
-"""One chain's hot wallet as the payer uses it.
+"""One chain's hot wallet as the workers that pay from it use it: with its chain, and its key behind that.
 
 Rules:
-- The balance from the chain is stored with the number of payouts that had ended before the request. So no
-  unit is reserved twice, even if the answer is old. Attempts that need it at once share one request.
+- A reservation that needs a newer balance asks the chain. Attempts that need it at once share one request.
 - If a stranger has used nonces of the wallet, it is frozen.
 - A key that has no seed beside it pays only if its wallet is the known one.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
 
 import structlog
 from psycopg import AsyncConnection
@@ -16,11 +16,14 @@ from psycopg import AsyncConnection
 from merchant_wallet.base.currencies import USDT
 from merchant_wallet.base.money import format_units
 from merchant_wallet.chains.protocol import Blocked, Chain, Obstacle, Transfer
-from merchant_wallet.withdrawals import hot_wallet_store, reservations
-from merchant_wallet.withdrawals.payouts import Claim, Reservation
-from merchant_wallet.withdrawals.reservations import BALANCE_MAX_AGE_MS, Outdated, Shortage, Wanted
+from merchant_wallet.hot_wallet import funds, nonces, stops, store
+from merchant_wallet.hot_wallet.funds import BALANCE_MAX_AGE_MS, Outdated, Shortage, Wanted
 
 REFRESHES = 2
+
+Reserved = TypeVar("Reserved")
+
+Connection = AsyncConnection[Any]
 
 log = structlog.get_logger(__name__)
 
@@ -36,34 +39,39 @@ class HotWallet:
         self._is_open = False
         self._refreshing: asyncio.Task[None] | None = None
 
-    async def open(self, connection: AsyncConnection) -> None:
+    async def open(self, connection: Connection) -> None:
         """Check that the chain's wallet is the one whose key is here.
 
-        Raises `hot_wallet_store.WalletMoved`.
+        Raises `store.WalletMoved`.
         """
         if not self._is_open:
-            await hot_wallet_store.open_wallet(
+            await store.open_wallet(
                 connection, self.name, self.chain.wallet, self._clock(), may_take=self._may_take
             )
             self._is_open = True
 
-    async def reserve(self, connection: AsyncConnection, claim: Claim, transfer: Transfer) -> Reservation:
-        """Reserve money, and a nonce if the chain has nonces, for an order's transfer.
+    async def reserve(
+        self,
+        connection: Connection,
+        reserve: Callable[[Wanted, int], Awaitable[Reserved | Shortage | Outdated]],
+        transfer: Transfer,
+    ) -> Reserved:
+        """Reserve money, and a nonce if the chain has nonces, for a transfer.
 
-        Raises Blocked if the wallet holds too little, is stopped, or its balance is unknown. Raises
-        Unpayable if the recipient is a wallet of ours, ClaimLost, WalletMoved and what the chain raises.
+        `reserve` makes and stores the reservation (see `funds.reserve`); it gets the time. Raises what that
+        and the chain raise, and Blocked if the wallet holds too little or its balance is unknown.
         """
         amount_units = transfer.amount_units
         wanted = Wanted(self.name, self.chain.wallet, self.chain.has_nonces, amount_units, transfer.recipient)
-        found = await reservations.reserve(connection, claim, wanted, self._clock())
+        found = await reserve(wanted, self._clock())
         for _ in range(REFRESHES):
-            if isinstance(found, Reservation) or (isinstance(found, Shortage) and found.settled):
+            if not isinstance(found, Outdated | Shortage) or (isinstance(found, Shortage) and found.settled):
                 break
             await self.refresh(connection)
-            found = await reservations.reserve(connection, claim, wanted, self._clock())
-        if isinstance(found, Reservation):
-            return found
-        raise Blocked(self._obstacle(found, amount_units))
+            found = await reserve(wanted, self._clock())
+        if isinstance(found, Outdated | Shortage):
+            raise Blocked(self._obstacle(found, amount_units))
+        return found
 
     def _obstacle(self, found: Shortage | Outdated, amount_units: int) -> Obstacle:
         """Why nothing was reserved. Missing funds are reported only from a balance that is valid."""
@@ -81,7 +89,7 @@ class HotWallet:
         text = f"{whose} is {_seconds(found.age_ms)} s old, and {trusted}"
         return Obstacle("stale", text)
 
-    async def refresh(self, connection: AsyncConnection) -> None:
+    async def refresh(self, connection: Connection) -> None:
         """Ask the chain for the wallet's balance and next nonce, and store both. Raises what the chain
         raises.
         """
@@ -92,15 +100,15 @@ class HotWallet:
         self._refreshing = asyncio.create_task(self._refresh(connection))
         await self._refreshing
 
-    async def _refresh(self, connection: AsyncConnection) -> None:
-        ended_payouts = await hot_wallet_store.read_ended_payouts(connection, self.name)
+    async def _refresh(self, connection: Connection) -> None:
+        ended_payouts = await store.read_ended_payouts(connection, self.name)
         nonce, known = None, None
         if self.chain.has_nonces:
-            given = await hot_wallet_store.read_known_nonce(connection, self.name, self.chain.wallet)
+            given = await nonces.read_known(connection, self.name, self.chain.wallet)
             known = given.known
             nonce = await self.chain.next_nonce(known, is_first=not given.has_begun)
         funds_units = await self.chain.funds()
-        cause = await hot_wallet_store.record_chain_state(
+        cause = await funds.record_chain_state(
             connection,
             self.name,
             self.chain.wallet,
@@ -113,9 +121,9 @@ class HotWallet:
         if cause is not None:
             log.critical("hot wallet frozen, an operator must look", chain=self.name, cause=cause)
 
-    async def freeze(self, connection: AsyncConnection, cause: str) -> None:
+    async def freeze(self, connection: Connection, cause: str) -> None:
         """Freeze this wallet until an operator has looked."""
-        if await hot_wallet_store.freeze_wallet(connection, self.name, cause, self._clock()):
+        if await stops.freeze_wallet(connection, self.name, cause, self._clock(), wallet=self.chain.wallet):
             log.critical("hot wallet frozen, an operator must look", chain=self.name, cause=cause)
 
 
