@@ -81,7 +81,7 @@ def test_a_connection_whose_rollback_fails_is_not_used_again(
 
     async def fail(connection: PipelineConnection, calls: Sequence[Any]) -> Any:
         names = [name for name, _ in calls]
-        if b"claim_books" in names or names == [b"rollback"]:
+        if b"write_books" in names or names == [b"rollback"]:
             raise StatementFailed("22012", "a test")
         return await exchange(connection, calls)
 
@@ -114,7 +114,7 @@ def test_a_failed_group_leaves_no_transaction_open(
             raise AssertionError("a test")
 
         with monkeypatch.context() as patch:
-            patch.setattr("merchant_wallet.book.columns.encode_claim", spoil)
+            patch.setattr("merchant_wallet.book.columns.encode_books", spoil)
             with pytest.raises(AssertionError):
                 await committer.run([batch])
         assert len(await list_pids(database_url)) == 1

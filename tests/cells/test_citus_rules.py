@@ -23,6 +23,11 @@ LOCKS_LATER: Final = {
 }
 """Queries that lock without a write, and what writes before them in the same transaction."""
 
+WRITES_IN_CTES: Final = {
+    ("book/book.sql", "write_books"): "the hottest statement; `test_citus.py` has groups of many books"
+}
+"""Queries that write in a CTE although Citus refuses some such queries: it takes these."""
+
 _WRITING_CTE: Final = re.compile(r"\bas\s+(?:(?:not\s+)?materialized\s+)?\(\s*(?:insert|update|delete)\b")
 _LOCK: Final = re.compile(r"\bfor\s+(?:no\s+key\s+update|update|key\s+share|share)\b")
 _WRITE: Final = re.compile(r"\b(?:insert\s+into|update|delete\s+from)\s+\w+")
@@ -30,7 +35,7 @@ _CALL: Final = re.compile(r"\b([a-z_][a-z0-9_]*)\s*\(")
 
 
 def has_writing_cte(text: str) -> bool:
-    """Whether a statement writes in a CTE. It must be statements of one transaction instead."""
+    """Whether a statement writes in a CTE. Mostly it must be statements of one transaction instead."""
     return bool(_WRITING_CTE.search(text.lower()))
 
 
@@ -45,8 +50,9 @@ def list_called(text: str) -> set[str]:
     return set(_CALL.findall(text.lower()))
 
 
-def test_no_query_writes_in_a_cte() -> None:
-    assert [query.name for _, query in list_cell_queries() if has_writing_cte(query.text)] == []
+def test_no_further_query_writes_in_a_cte() -> None:
+    found = {(file, query.name) for file, query in list_cell_queries() if has_writing_cte(query.text)}
+    assert found == set(WRITES_IN_CTES)
 
 
 def test_transactions_begin_with_a_write() -> None:

@@ -105,7 +105,7 @@ def test_a_cell_has_one_state(database_url: str) -> None:
         connection.execute("insert into cell_state values (1, 1, true)")
 
 
-@pytest.mark.parametrize("name", ["read_books", "lock_book", "claim_books"])
+@pytest.mark.parametrize("name", ["read_books", "lock_book", "write_books"])
 def test_the_cells_state_is_read_once_for_each_statement(database_url: str, name: str) -> None:
     text = STATEMENTS[name.encode()].decode()
     with connect_sync(database_url) as connection:

@@ -1,6 +1,6 @@
 -- The statements of a group: one transaction over many books. `drafts.py` runs those that read, `store.py` those that write.
 -- Parameters are arrays, one for each column. `unnest` is called in the select list, since in FROM it costs more.
--- The statements that write come after `claim_books` in the same transaction. Their first parameter is the group's id. They
+-- The statements that write come after `write_books` in the same transaction. Their first parameter is the group's id. They
 -- write for the books that the claim has marked alone. The second parameter is the column of merchant ids.
 
 -- fragment: cell_is_open
@@ -136,11 +136,16 @@ select merchant_id, usdt_kfb_e8, usdt_kfb_paused, usdt_kfb_set_ms, usdt_kfb_max_
                     where row_no = 1 and checked_ms not between $2::bigint - 60000 and $2::bigint + 60000)
  order by merchant_id;
 
--- name: claim_books
--- Writes the new heads of the books that are as the group was judged on, and gives them the group's id as their version. It is the one
--- precondition of a group. A book stays out if its version has moved, if another transaction holds its lock, or if one of its
--- names (nonces, order ids) was used before. Nobody waits, so nobody can wait in a circle. While the cell is closed all stay out.
+-- name: write_books
+-- Claims the books of a group and writes what most groups write: nonces, entries, postings, balances. One statement instead of six is
+-- planned, sent and begun once.
+-- The claim writes the new heads of the books that are as the group was judged on, and gives them the group's id as their version. It
+-- is the one precondition of a group. A book stays out if its version has moved, if another transaction holds its lock, or if one of
+-- its names (nonces, order ids) was used before. Nobody waits, so nobody can wait in a circle. While the cell is closed all stay out.
 -- Whatever adds a name moves the version, so names can't be added between their look-up and the lock.
+-- `day` and `day_debited` change only where a sub-user was debited. If an account's row is missing, the division by zero fails the
+-- group.
+with claimed as (
 update book b
    set version = $1::uuid, last_ms = c.last_ms, id_range = c.id_range, id_counter = c.id_counter,
        next_range = c.next_range, entry_count = c.entry_count, head_hash = c.head_hash, withdrawn_day = c.withdrawn_day,
@@ -157,7 +162,7 @@ update book b
                 cross join lateral (select 1 from nonce where merchant_id = n.merchant_id and nonce = n.nonce limit 1) k
                 union all
                select n.merchant_id
-                 from (select unnest($14::bigint[]) as merchant_id, unnest($15::text[]) as name, unnest($16::text[]) as kind) n
+                 from (select unnest($15::bigint[]) as merchant_id, unnest($16::text[]) as name, unnest($17::text[]) as kind) n
                 cross join lateral ((select 1 from entry where merchant_id = n.merchant_id and mc_order_id = n.name
                                         and kind = n.kind limit 1)
                                      union all
@@ -165,38 +170,46 @@ update book b
                                         and kind = n.kind limit 1)
                                      limit 1) k
                 union all
-               select n.merchant_id from (select unnest($17::bigint[]) as merchant_id, unnest($18::text[]) as name) n
+               select n.merchant_id from (select unnest($18::bigint[]) as merchant_id, unnest($19::text[]) as name) n
                 cross join lateral (select 1 from withdrawal where merchant_id = n.merchant_id and mc_order_id = n.name limit 1) k))
            and {cell_is_open}) c
  where b.merchant_id = c.merchant_id
-returning b.merchant_id;
+returning b.merchant_id
+), nonces as (
+insert into nonce (merchant_id, nonce, day, group_id)
+select u.merchant_id, u.nonce, u.day, $1::uuid
+  from (select unnest($12::bigint[]) as merchant_id, unnest($13::text[]) as nonce, unnest($14::int[]) as day) u
+ where u.merchant_id = any (array(select merchant_id from claimed))
+), entries as (
+insert into entry (merchant_id, entry_id, kind, mc_order_id, at_ms, rate_e8, facts, hash)
+select u.*
+  from (select unnest($20::bigint[]) as merchant_id, unnest($21::bigint[]), unnest($22::text[]), unnest($23::text[]),
+               unnest($24::bigint[]), unnest($25::bigint[]), unnest($26::text[]), unnest($27::bytea[])) u
+ where u.merchant_id = any (array(select merchant_id from claimed))
+), postings as (
+insert into posting (merchant_id, entry_id, posting_no, source_id, target_id, currency, amount, source_balance, target_balance)
+select u.*
+  from (select unnest($28::bigint[]) as merchant_id, unnest($29::bigint[]), unnest($30::smallint[]), unnest($31::bigint[]),
+               unnest($32::bigint[]), unnest($33::text[]), unnest($34::bigint[]), unnest($35::bigint[]), unnest($36::bigint[])) u
+ where u.merchant_id = any (array(select merchant_id from claimed))
+), touched as materialized (
+select u.*
+  from (select unnest($37::bigint[]) as merchant_id, unnest($38::bigint[]) as account_id, unnest($39::bigint[]) as balance,
+               unnest($40::int[]) as day, unnest($41::bigint[]) as day_debited) u
+ where u.merchant_id = any (array(select merchant_id from claimed))
+), updated as (
+update account a
+   set balance = u.balance, day = coalesce(u.day, a.day), day_debited = coalesce(u.day_debited, a.day_debited)
+  from touched u
+ where a.merchant_id = u.merchant_id and a.account_id = u.account_id
+returning 1
+)
+select merchant_id from claimed
+ where (select 1 / ((select count(*) from updated) = (select count(*) from touched))::int) = 1;
 
 -- fragment: claimed
 -- Only rows of the books that the claim marked. They are looked up once, not for each row.
 u.merchant_id = any (array(select merchant_id from book where merchant_id = any($2::bigint[]) and version = $1::uuid))
-
--- name: insert_nonces
--- Uses up the nonces, each on the day of its book's clock.
-insert into nonce (merchant_id, nonce, day, group_id)
-select u.merchant_id, u.nonce, u.day, $1::uuid
-  from (select unnest($2::bigint[]) as merchant_id, unnest($3::text[]) as nonce, unnest($4::int[]) as day) u
- where {claimed};
-
--- name: insert_entries
--- Appends entries to the journals.
-insert into entry (merchant_id, entry_id, kind, mc_order_id, at_ms, rate_e8, facts, hash)
-select u.*
-  from (select unnest($2::bigint[]) as merchant_id, unnest($3::bigint[]), unnest($4::text[]), unnest($5::text[]),
-               unnest($6::bigint[]), unnest($7::bigint[]), unnest($8::text[]), unnest($9::bytea[])) u
- where {claimed};
-
--- name: insert_postings
--- The postings of those entries.
-insert into posting (merchant_id, entry_id, posting_no, source_id, target_id, currency, amount, source_balance, target_balance)
-select u.*
-  from (select unnest($2::bigint[]) as merchant_id, unnest($3::bigint[]), unnest($4::smallint[]), unnest($5::bigint[]),
-               unnest($6::bigint[]), unnest($7::text[]), unnest($8::bigint[]), unnest($9::bigint[]), unnest($10::bigint[])) u
- where {claimed};
 
 -- name: insert_accounts
 -- The accounts of new sub-users.
@@ -205,23 +218,6 @@ select u.merchant_id, u.account_id, 'subuser', u.currency, u.balance, u.day, u.d
   from (select unnest($2::bigint[]) as merchant_id, unnest($3::bigint[]) as account_id, unnest($4::text[]) as currency,
                unnest($5::bigint[]) as balance, unnest($6::int[]) as day, unnest($7::bigint[]) as day_debited) u
  where {claimed};
-
--- name: update_accounts
--- The new balances. `day` and `day_debited` change only where a sub-user was debited.
-update account a
-   set balance = u.balance, day = coalesce(u.day, a.day), day_debited = coalesce(u.day_debited, a.day_debited)
-  from (select unnest($2::bigint[]) as merchant_id, unnest($3::bigint[]) as account_id, unnest($4::bigint[]) as balance,
-               unnest($5::int[]) as day, unnest($6::bigint[]) as day_debited) u
- where {claimed}
-   and a.merchant_id = u.merchant_id and a.account_id = u.account_id;
-
--- name: check_accounts
--- If an account has not the balance that the rules decided, since its row is missing, the division by zero fails the group.
-select 1 / (count(*) = 0)::int
-  from (select unnest($2::bigint[]) as merchant_id, unnest($3::bigint[]) as account_id, unnest($4::bigint[]) as balance) u
-  left join account a on a.merchant_id = u.merchant_id and a.account_id = u.account_id
- where {claimed}
-   and a.balance is distinct from u.balance;
 
 -- name: insert_sub_users
 -- New sub-users.
@@ -274,7 +270,7 @@ update withdrawal w
    and w.merchant_id = u.merchant_id and w.order_id = u.order_id and w.step_no = u.seen_step_no;
 
 -- name: check_withdrawals
--- Fails the group, as `check_accounts`, if an order has not the step that the rules decided.
+-- Fails the group, as `write_books`, if an order has not the step that the rules decided.
 select 1 / (count(*) = 0)::int
   from (select unnest($2::bigint[]) as merchant_id, unnest($3::bigint[]) as order_id, unnest($4::smallint[]) as status,
                unnest($5::smallint[]) as step_no) u
@@ -311,7 +307,7 @@ update deposit d
    and d.merchant_id = u.merchant_id and d.chain = u.chain and d.tx_hash = u.tx_hash and d.log_index = u.log_index;
 
 -- name: check_deposits
--- Fails the group, as `check_accounts`, if a deposit is missing.
+-- Fails the group, as `write_books`, if a deposit is missing.
 select 1 / (count(*) = 0)::int
   from (select unnest($2::bigint[]) as merchant_id, unnest($3::text[]) as chain, unnest($4::text[]) as tx_hash,
                unnest($5::int[]) as log_index) u

@@ -2,7 +2,7 @@
 
 Rules:
 - The cache is only a guess. What is judged on it is committed only if the book still has the cached version
-  (see `claim_books` in `book.sql`). Everything that a rule may look at moves the version.
+  (see `write_books` in `book.sql`). Everything that a rule may look at moves the version.
 - What a batch names and the cache lacks is read. It belongs to the cached version too, since otherwise the
   claim fails.
 - After a conflict the book is evicted. Its next batches are read, or, if that conflicted too, lock the book

@@ -33,21 +33,6 @@ class Write(NamedTuple):
     key_columns: int = 0
 
 
-def encode_claim(batches: Sequence[Batch]) -> list[bytes]:
-    """The heads of the books, in the order of their ids, and the names that must be unused."""
-    heads = sorted([_head_row(batch.judged) for batch in batches])
-    looked_up = [batch for batch in batches if not batch.names_read]
-    nonces = [(batch.merchant_id, nonce) for batch in looked_up for nonce in batch.judged.changes.nonces]
-    orders = [(batch.merchant_id, *name) for batch in looked_up for name in batch.read_set.order_names]
-    named = [(batch.merchant_id, name) for batch in looked_up for name in batch.read_set.withdrawal_names]
-    return [
-        *arrays.of_rows(heads, _HEAD),
-        *arrays.of_rows(nonces, (of_ints, of_texts)),
-        *arrays.of_rows(orders, (of_ints, of_texts, of_texts)),
-        *arrays.of_rows(named, (of_ints, of_texts)),
-    ]
-
-
 _HEAD: Final = (of_ints, of_texts, *(of_ints,) * 5, of_bytes, of_ints, of_ints)
 
 
@@ -74,22 +59,40 @@ def name_group(draft: Draft, group_id: str) -> str:
     return draft.changes.nonces[0] if draft.changes.nonces else f"!{group_id}"
 
 
-def encode_nonces(batches: Sequence[Batch], group_id: str) -> list[bytes]:
-    """The nonces that the group uses up. Each book has at least one."""
-    rows = []
-    for batch in batches:
-        draft = batch.judged
-        names = draft.changes.nonces or [name_group(draft, group_id)]
-        rows += [(draft.merchant_id, nonce, draft.day) for nonce in names]
-    return arrays.of_rows(rows, (of_ints, of_texts, of_ints))
+def encode_books(batches: Sequence[Batch], group_id: str) -> list[bytes]:
+    """The columns of `write_books`.
+
+    They are the heads in the order of the books' ids, the nonces, the order ids that must be unused and were
+    not read, and what most groups write.
+    """
+    drafts = [batch.judged for batch in batches]
+    heads = sorted([_head_row(draft) for draft in drafts])
+    nonces = [
+        (draft.merchant_id, nonce, draft.day)
+        for draft in drafts
+        for nonce in draft.changes.nonces or [name_group(draft, group_id)]
+    ]
+    looked_up = [batch for batch in batches if not batch.names_read]
+    orders = [(batch.merchant_id, *name) for batch in looked_up for name in batch.read_set.order_names]
+    named = [(batch.merchant_id, name) for batch in looked_up for name in batch.read_set.withdrawal_names]
+    columns = [
+        *arrays.of_rows(heads, _HEAD),
+        *arrays.of_rows(nonces, (of_ints, of_texts, of_ints)),
+        *arrays.of_rows(orders, (of_ints, of_texts, of_texts)),
+        *arrays.of_rows(named, (of_ints, of_texts)),
+    ]
+    for list_rows, encoders in _USUAL:
+        rows = [(draft.merchant_id, *row) for draft in drafts for row in list_rows(draft)]
+        columns += arrays.of_rows(rows, encoders)
+    return columns
 
 
 def encode_writes(batches: Sequence[Batch]) -> Iterator[tuple[bytes, list[bytes]]]:
-    """The statements that have rows, with their columns."""
+    """The statements after `write_books` that have rows, with their columns."""
     drafts = [batch.judged for batch in batches]
-    is_rare = any(any(_RARE_CHANGES(draft.changes)) for draft in drafts)
-    for write in (*_USUAL, *_RARE) if is_rare else _USUAL:
-        yield from _encode_write(write, drafts)
+    if any(any(_CHANGES(draft.changes)) for draft in drafts):
+        for write in _WRITES:
+            yield from _encode_write(write, drafts)
 
 
 def _encode_write(write: Write, drafts: Sequence[Draft]) -> Iterator[tuple[bytes, list[bytes]]]:
@@ -193,21 +196,7 @@ def _callbacks(draft: Draft) -> Iterable[Row]:
 
 
 _I, _T, _B = of_ints, of_texts, of_bytes
-_USUAL: Final = (
-    Write(b"insert_entries", "entries", _entries, (_I, _T, _T, _I, _I, _T, _B)),
-    Write(b"insert_postings", "entries", _postings, (_I, _I, _I, _I, _T, _I, _I, _I)),
-    Write(
-        b"update_accounts",
-        "touched",
-        _touched_accounts,
-        (_I, _I, _I, _I),
-        check=b"check_accounts",
-        key_columns=3,
-    ),
-)
-"""What most groups write."""
-
-_RARE: Final = (
+_WRITES: Final = (
     Write(b"insert_accounts", "registered", _new_accounts, (_I, _T, _I, _I, _I)),
     Write(b"insert_sub_users", "registered", _new_sub_users, (_I, _T, _I, _B, _B, _I)),
     Write(b"insert_wallet_addresses", "registered", _wallet_addresses, (_B, _I)),
@@ -239,4 +228,9 @@ _RARE: Final = (
     ),
     Write(b"insert_callbacks", "callbacks", _callbacks, (_I, _I, _T, _I, _T)),
 )
-_RARE_CHANGES: Final = attrgetter(*dict.fromkeys(write.change for write in _RARE))
+_CHANGES: Final = attrgetter(*dict.fromkeys(write.change for write in _WRITES))
+_USUAL: Final = (
+    (_entries, (_I, _I, _T, _T, _I, _I, _T, _B)),
+    (_postings, (_I, _I, _I, _I, _I, _T, _I, _I, _I)),
+    (_touched_accounts, (_I, _I, _I, _I, _I)),
+)

@@ -1,9 +1,9 @@
 """Writes groups: everything that the rules decided for many books, in one transaction and one flush.
 
 Rules:
-- A group needs one statement for each table, whatever its size.
-- The claim comes first. It marks the books that are as they were judged on. The other statements write for
-  the marked books alone. So a book that has changed simply stays out.
+- A group needs one statement for what most groups write, and one for each other table, whatever its size.
+- The claim comes first. It marks the books that are as they were judged on. All else is written for the
+  marked books alone. So a book that has changed simply stays out.
 - If a row that must be there is missing, the whole group fails.
 
 The statements are in `book.sql`.
@@ -43,8 +43,7 @@ async def commit_group(
     group = group_id.encode()
     calls: list[StatementCall] = [] if batches[0].mode is Mode.LOCKED else [(BEGIN, ())]
     claim_no = len(calls)
-    calls.append((b"claim_books", (group, *columns.encode_claim(batches))))
-    calls.append((b"insert_nonces", (group, *columns.encode_nonces(batches, group_id))))
+    calls.append((b"write_books", (group, *columns.encode_books(batches, group_id))))
     calls += [(name, (group, *encoded)) for name, encoded in columns.encode_writes(batches)]
     if any(name in _LEAVES_WORK for name, _ in calls):
         calls.append((b"ring", ()))
