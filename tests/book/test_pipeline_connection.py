@@ -98,6 +98,22 @@ def test_what_follows_a_refused_statement_is_not_done(database_url: str) -> None
     assert run(scenario()) == 0
 
 
+def test_a_commit_that_is_refused_at_the_sync_is_a_failure(database_url: str) -> None:
+    async def scenario() -> list[tuple[str]]:
+        async with await connect(database_url) as observer:
+            await observer.execute("create table kept (word text unique deferrable initially deferred)")
+            connection = await PipelineConnection.open(database_url, STATEMENTS)
+            await connection.run([(b"keep", (b"once",))])
+            with pytest.raises(StatementFailed) as failure:
+                await connection.run([(b"keep", (b"once",))])
+            assert failure.value.sqlstate == "23505"
+            await connection.run([(b"keep", (b"later",))])
+            await connection.close()
+            return await (await observer.execute("select word from kept order by word")).fetchall()
+
+    assert run(scenario()) == [("later",), ("once",)]
+
+
 def test_more_than_the_socket_holds_goes_through_in_both_directions_at_once(database_url: str) -> None:
     async def scenario() -> list[int]:
         connection = await _open(database_url)

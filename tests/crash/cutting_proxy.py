@@ -21,6 +21,7 @@ Act = Callable[[], Awaitable[None]]
 class Order:
     """Cut at the next execution of a prepared statement: before the server sees it, or after it was done.
 
+    A run of `write_books` alone commits at its sync, which is the `commit` of this run.
     `first` is awaited right before the cut. So many executions pass before, on any connection: `passing`.
     """
 
@@ -139,10 +140,16 @@ class _Wire:
             rest = await self._client_in.readexactly(int.from_bytes(head, "big") - 4)
             await self._cutter.until_flowing()
             self._server_out.write(head + rest)
+            bound = b""
             while True:
                 kind, message = await _read_message(self._client_in)
                 await self._cutter.until_flowing()
-                if kind == b"B" and (order := self._cutter.match(_statement_of(message))):
+                statement = None
+                if kind == b"B":
+                    bound = statement = _statement_of(message)
+                elif kind == b"S" and bound == b"write_books":
+                    statement = b"commit"
+                if statement is not None and (order := self._cutter.match(statement)):
                     self.order = order
                     if not order.done:
                         await self._server_out.drain()

@@ -2,6 +2,7 @@
 
 Rules:
 - A group needs one statement for what most groups write, and one for each other table, whatever its size.
+- A group of one statement is a transaction without BEGIN and COMMIT, which would cost as two statements more.
 - The claim comes first. It marks the books that are as they were judged on. All else is written for the
   marked books alone. So a book that has changed simply stays out.
 - If a row that must be there is missing, the whole group fails.
@@ -37,17 +38,19 @@ async def commit_group(
 ) -> frozenset[int]:
     """Write what the batches changed, and commit. Returns the merchants whose batch was committed.
 
-    In mode LOCKED the transaction has begun already. Raises StatementFailed, and ConnectionLost when COMMIT
-    gets no answer.
+    In mode LOCKED the transaction has begun already. Raises StatementFailed, and ConnectionLost when the
+    commit gets no answer.
     """
     group = group_id.encode()
-    calls: list[StatementCall] = [] if batches[0].mode is Mode.LOCKED else [(BEGIN, ())]
-    claim_no = len(calls)
-    calls.append((b"write_books", (group, *columns.encode_books(batches, group_id))))
+    calls: list[StatementCall] = [(b"write_books", (group, *columns.encode_books(batches, group_id)))]
     calls += [(name, (group, *encoded)) for name, encoded in columns.encode_writes(batches)]
     if any(name in _LEAVES_WORK for name, _ in calls):
         calls.append((b"ring", ()))
-    calls.append((COMMIT, ()))
+    claim_no = 0
+    if batches[0].mode is Mode.LOCKED:
+        calls.append((COMMIT, ()))
+    elif len(calls) > 1:
+        claim_no, calls = 1, [(BEGIN, ()), *calls, (COMMIT, ())]
     results = await connection.run(calls)
     return _read_merchants(results[claim_no])
 
