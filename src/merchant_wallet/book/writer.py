@@ -300,9 +300,9 @@ def _name_group(group: Group) -> dict[str, int]:
 async def _run_all(coroutines: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
     """Run coroutines side by side. All of them end, also if one raises."""
     waiting = list(coroutines)
-    if len(waiting) == 1:
-        # Mostly there is one. It needs no task of its own.
-        return [await waiting[0]]
+    if len(waiting) < 2:
+        # Mostly there is one, or none. One needs no task of its own.
+        return [await each for each in waiting]
     results = await asyncio.gather(*waiting, return_exceptions=True)
     for result in results:
         if isinstance(result, BaseException):
