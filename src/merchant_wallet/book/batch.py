@@ -48,8 +48,8 @@ class Batch:
     """One book's part of a group.
 
     `name_hashes` are hashes of its nonces and order ids. `missing` is what must be read before the draft is
-    complete, None if nothing. `names_read`: the nonces and order ids were read, so the claim looks up no order
-    ids.
+    complete, None if nothing. `names_read`: the nonces and order ids were read, so the claim looks up no
+    order ids.
     """
 
     __slots__ = (
