@@ -300,9 +300,7 @@ def test_what_workers_report_is_shown_with_its_age_and_old_reports_as_old(till: 
     slow = {**node, "name": "node-b:443", "head": 850}
     dead = {**node, "name": "node-c:443", "head": None, "headMs": None, "final": None, "failure": "timed out"}
     dead["restsUntilMs"] = now_ms
-    # Its worker is of a version without limits.
-    old = {name: value for name, value in node.items() if not name.startswith(("calls", "rests"))}
-    old |= {"name": "node-d:443", "head": 700}
+    old = {**node, "name": "node-d:443", "head": 700}
     for place, report in enumerate((node, slow, dead, old), 1):
         till.platform.rows(
             "insert into worker_report values ('node', %s, %s, 'w', %s)",
