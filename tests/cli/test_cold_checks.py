@@ -9,26 +9,28 @@ from tests.rows import each_row
 from merchant_wallet.cli.cold_checks import LATE_MS, ColdState, judge
 from merchant_wallet.custody.cold.limits import RECORDED, TO_COLD, Limits
 from merchant_wallet.custody.cold.store import ColdTransfer
-from merchant_wallet.custody.cold.wallets import HotFunds
+from merchant_wallet.hot_wallet.store import WalletShown
 
 NOW_MS = 1_763_712_000_000
 USDT = 1_000_000
 COLD = b"c" * 20
+
+
+def hot(units: int, at_ms: int = NOW_MS) -> WalletShown:
+    return WalletShown("ERC20", b"h" * 20, None, units, at_ms, None, None, 0, 0)
+
+
 GOOD = ColdState(
     "ERC20",
     Limits(100 * USDT, 300 * USDT, 500 * USDT),
     COLD,
     (COLD,),
-    HotFunds(b"h" * 20, 320 * USDT, NOW_MS - 60_000, 0),
+    hot(320 * USDT, NOW_MS - 60_000),
 )
 TRANSFER = ColdTransfer(
     *("ERC20", 7, TO_COLD, RECORDED, b"h" * 20, COLD, 5, "open", 0, None, None, None, None, None, None),
     *("0x1", None, None, "ann", None, None, NOW_MS - LATE_MS - 1, None),
 )
-
-
-def hot(units: int, at_ms: int = NOW_MS) -> HotFunds:
-    return HotFunds(b"h" * 20, units, at_ms, 0)
 
 
 def test_what_fits_together_has_no_advice_and_no_hint() -> None:

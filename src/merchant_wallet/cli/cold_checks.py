@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from merchant_wallet.base.settings import Settings
     from merchant_wallet.custody.cold.limits import Limits
     from merchant_wallet.custody.cold.store import ColdTransfer
-    from merchant_wallet.custody.cold.wallets import HotFunds
+    from merchant_wallet.hot_wallet.store import WalletShown
 
 NAME: Final = "cold money"
 OLD_MS: Final = 600_000
@@ -24,7 +24,7 @@ class ColdState(NamedTuple):
     limits: "Limits | None" = None
     cold: bytes | None = None
     named: tuple[bytes, ...] = ()
-    hot: "HotFunds | None" = None
+    hot: "WalletShown | None" = None
     transfer: "ColdTransfer | None" = None
 
 
@@ -32,6 +32,7 @@ async def check_cold(home: Any, settings: "Settings") -> AsyncIterator[Finding]:
     """A finding for each chain that has limits or a cold wallet."""
     from merchant_wallet.base.clock import now_ms
     from merchant_wallet.custody.cold import store, wallets
+    from merchant_wallet.hot_wallet.store import find_wallet
 
     limits = await wallets.list_limits(home)
     current = {one.chain: one.address for one in await wallets.list_wallets(home) if one.is_current}
@@ -42,7 +43,7 @@ async def check_cold(home: Any, settings: "Settings") -> AsyncIterator[Finding]:
             limits.get(chain),
             current.get(chain),
             settings.chains[chain].cold_addresses,
-            await wallets.read_hot(home, chain),
+            await find_wallet(home, chain),
             under_way.get(chain),
         )
         yield judge(state, now_ms(), is_live=not settings.sandbox)
@@ -98,7 +99,7 @@ def _find_hint(state: ColdState, limits: "Limits", at_ms: int) -> str | None:
         if at_ms - state.transfer.opened_ms > LATE_MS:
             return f"transfer {state.transfer.transfer_id} has waited for long: `cold list` says why"
         return None
-    if state.hot is None or state.hot.at_ms is None or at_ms - state.hot.at_ms > OLD_MS:
+    if state.hot is None or state.hot.checked_ms is None or at_ms - state.hot.checked_ms > OLD_MS:
         return "the hot wallet's balance is not read: is a `work` running?"
     if suggest(state.hot.free_units, limits) is not None:
         return "it is outside its limits: `cold show` says how much should move"

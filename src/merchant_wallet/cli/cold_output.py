@@ -57,6 +57,7 @@ async def list_chains(session: Session) -> list[dict[str, Any]]:
     from merchant_wallet.base.money import format_units
     from merchant_wallet.custody.cold import wallets
     from merchant_wallet.custody.cold.limits import suggest
+    from merchant_wallet.hot_wallet.store import find_wallet
 
     def show_units(units: int | None) -> str | None:
         return None if units is None else format_units(units)
@@ -65,14 +66,14 @@ async def list_chains(session: Session) -> list[dict[str, Any]]:
     limits = await wallets.list_limits(session.conn)
     found = []
     for chain in sorted({*session.settings.shown_chains, *cold, *limits}):
-        hot, one, limit = await wallets.read_hot(session.conn, chain), cold.get(chain), limits.get(chain)
+        hot, one, limit = await find_wallet(session.conn, chain), cold.get(chain), limits.get(chain)
         suggestion = suggest(None if hot is None else hot.free_units, limit)
         found.append(
             {
                 "chainType": chain,
-                "hot": show_units(None if hot is None else hot.held_units),
-                "hotMs": None if hot is None else hot.at_ms,
-                "reserved": show_units(None if hot is None else hot.reserved_units),
+                "hot": show_units(None if hot is None else hot.funds_units),
+                "hotMs": None if hot is None else hot.checked_ms,
+                "reserved": show_units(None if hot is None else hot.open_units),
                 "coldWallet": None if one is None else format_address(chain, one.address),
                 "cold": show_units(None if one is None else one.balance_units),
                 "coldMs": None if one is None else one.at_ms,

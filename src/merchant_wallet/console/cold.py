@@ -39,7 +39,8 @@ from merchant_wallet.custody.cold.limits import (
 from merchant_wallet.custody.cold.signatures import SignatureRefused
 from merchant_wallet.custody.cold.store import ColdTransfer
 from merchant_wallet.custody.cold.two_person_changes import ColdRefusal, ColdRefused, WantedTransfer
-from merchant_wallet.custody.cold.wallets import ColdWallet, HotFunds
+from merchant_wallet.custody.cold.wallets import ColdWallet
+from merchant_wallet.hot_wallet.store import WalletShown, find_wallet
 from merchant_wallet.operators.roles import Right
 from merchant_wallet.reporting import orders
 from merchant_wallet.web.languages import N_
@@ -97,7 +98,7 @@ class ChainView(msgspec.Struct, frozen=True):
     """One chain's cold money. `retired` are former cold wallets that still hold something."""
 
     chain: str
-    hot: HotFunds | None
+    hot: WalletShown | None
     cold: ColdWallet | None
     cold_address: str
     retired: tuple[ColdWallet, ...]
@@ -315,7 +316,7 @@ async def _read_chain_view(
     limits: Mapping[str, Limits],
     cold: list[ColdWallet],
 ) -> ChainView:
-    hot, number = await wallets.read_hot(conn, chain), await store.find_open(conn, chain)
+    hot, number = await find_wallet(conn, chain), await store.find_open(conn, chain)
     current = next((one for one in cold if one.chain == chain and one.is_current), None)
     retired = [one for one in cold if one.chain == chain and not one.is_current and one.balance_units]
     subject = two_person_changes.format_subject(chain)

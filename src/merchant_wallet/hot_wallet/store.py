@@ -49,8 +49,8 @@ class Locked(NamedTuple):
 
 
 class WalletShown(msgspec.Struct, frozen=True, gc=False):
-    """A hot wallet for an operator. `open_units` are reserved for `open_orders` that are not final, and for
-    a transfer to the cold wallet.
+    """A hot wallet for people. `funds_units` is what it held at `checked_ms`. Of it `open_units` are reserved
+    for `open_orders` that are not final, and for a transfer to the cold wallet.
     """
 
     chain: str
@@ -62,6 +62,11 @@ class WalletShown(msgspec.Struct, frozen=True, gc=False):
     frozen_ms: int | None
     open_units: int
     open_orders: int
+
+    @property
+    def free_units(self) -> int | None:
+        """What is not reserved. None if the chain's answer is not known."""
+        return None if self.funds_units is None else self.funds_units - self.open_units
 
 
 def has_moved(chain: str, wallet: bytes) -> WalletMoved:
@@ -152,10 +157,15 @@ async def lock(connection: AsyncConnection, chain: str, wallet: bytes) -> Locked
     return Locked(*row)
 
 
-async def list_wallets(connection: AsyncConnection) -> list[WalletShown]:
-    """Every chain's hot wallet."""
-    cursor = await connection.execute(_TEXTS["list_wallets"])
+async def list_wallets(connection: AsyncConnection, chain: str | None = None) -> list[WalletShown]:
+    """Every chain's hot wallet, or one chain's."""
+    cursor = await connection.execute(_TEXTS["list_wallets"], {"chain": chain})
     return [WalletShown(*row) for row in await cursor.fetchall()]
+
+
+async def find_wallet(connection: AsyncConnection, chain: str) -> WalletShown | None:
+    """A chain's hot wallet. None if none is known."""
+    return next(iter(await list_wallets(connection, chain)), None)
 
 
 async def _read(connection: AsyncConnection, chain: str) -> TupleRow | None:

@@ -36,10 +36,10 @@ update hot_wallet set next_nonce = next_nonce
 returning next_nonce, funds, funds_ended_payouts, ended_payouts, checked_ms;
 
 -- name: list_wallets
--- All wallets with the amounts reserved in them.
+-- The wallets of one chain or all, with the amounts reserved in them.
 select h.chain, h.address, h.next_nonce, h.funds, h.checked_ms, h.frozen_cause, h.frozen_ms,
        ((select coalesce(sum(r.amount), 0) from payout_reservation r where r.chain = h.chain and r.ended_no is null)
       + (select coalesce(sum(t.amount), 0) from cold_transfer t
           where t.chain = h.chain and t.reserved_ms is not null and t.ended_no is null))::bigint,
        (select count(*) from payout_reservation r where r.chain = h.chain and r.ended_no is null)
-  from hot_wallet h order by h.chain;
+  from hot_wallet h where %(chain)s::text is null or h.chain = %(chain)s::text order by h.chain;

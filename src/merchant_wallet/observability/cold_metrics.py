@@ -13,6 +13,7 @@ from merchant_wallet.base.settings import Settings
 from merchant_wallet.custody.cold import store, wallets
 from merchant_wallet.custody.cold.limits import Limits
 from merchant_wallet.custody.cold.store import ColdTransfer
+from merchant_wallet.hot_wallet.store import find_wallet
 from merchant_wallet.observability.cell_figures import Sample, age, make_coins
 from merchant_wallet.observability.metric_rows import Alert, Metric
 
@@ -98,7 +99,7 @@ async def read_cold(connection: AsyncConnection[Any], now_ms: int, settings: Set
     """The limits of each chain that has some, and the transfers under way."""
     limits, samples = await wallets.list_limits(connection), list[Sample]()
     for chain, of_chain in limits.items():
-        hot = await wallets.read_hot(connection, chain)
+        hot = await find_wallet(connection, chain)
         since_ms = await wallets.read_outside(connection, chain)
         free_units = None if hot is None else hot.free_units
         samples += _show_limits(chain, of_chain, free_units, since_ms, now_ms)

@@ -6,6 +6,7 @@ from merchant_wallet.base.currencies import USDT
 from merchant_wallet.custody.cold import store, wallets
 from merchant_wallet.custody.cold.limits import TO_COLD, suggest
 from merchant_wallet.custody.rescues.store import STANDS_MS, list_standing
+from merchant_wallet.hot_wallet.store import find_wallet
 from merchant_wallet.reporting.inbox import Asked, Item
 
 ABOVE: Final = "above"
@@ -18,7 +19,7 @@ async def list_cold(asked: Asked) -> list[Item]:
     """One item at most for each chain's limits and for its transfer."""
     found = []
     for chain, limits in (await wallets.list_limits(asked.home)).items():
-        hot, open_id = await wallets.read_hot(asked.home, chain), await store.find_open(asked.home, chain)
+        hot, open_id = await find_wallet(asked.home, chain), await store.find_open(asked.home, chain)
         suggestion = suggest(None if hot is None else hot.free_units, limits)
         outside_ms = await wallets.read_outside(asked.home, chain)
         if suggestion is not None and open_id is None and outside_ms is not None:

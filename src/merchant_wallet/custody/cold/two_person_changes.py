@@ -32,6 +32,7 @@ from merchant_wallet.custody.cold.limits import (
     is_in_order,
 )
 from merchant_wallet.custody.cold.store import NewTransfer
+from merchant_wallet.hot_wallet.store import find_address
 from merchant_wallet.merchants import own_addresses
 from merchant_wallet.merchants.own_addresses import Own
 
@@ -208,10 +209,10 @@ async def _apply_limits(conn: Connection, change: ProposedChange, author: Author
 async def read_wallets(conn: Connection, chain: str) -> Facts:
     """Both wallets of a chain and its open transfer, as a proposal's `before`."""
     await wallets.lock_chain(conn, chain)
-    cold, hot = await wallets.read_current(conn, chain), await wallets.read_hot(conn, chain)
+    cold, hot = await wallets.read_current(conn, chain), await find_address(conn, chain)
     return {
         "coldWallet": None if cold is None else format_address(chain, cold),
-        "hotWallet": None if hot is None else format_address(chain, hot.address),
+        "hotWallet": None if hot is None else format_address(chain, hot),
         "underWay": await store.find_open(conn, chain),
     }
 

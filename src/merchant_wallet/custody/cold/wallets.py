@@ -1,4 +1,4 @@
-"""The SQL of cold wallets, of limits, and of what the hot wallet holds.
+"""The SQL of cold wallets and of limits.
 
 Rules:
 - Nothing here decides anything. The callers have the consent of two people.
@@ -31,20 +31,6 @@ class ColdWallet(msgspec.Struct, frozen=True):
     balance_units: int | None
     block_number: int | None
     at_ms: int | None
-
-
-class HotFunds(msgspec.Struct, frozen=True):
-    """A hot wallet. `held_units` is what it held at `at_ms`, of which `reserved_units` are promised."""
-
-    address: bytes
-    held_units: int | None
-    at_ms: int | None
-    reserved_units: int
-
-    @property
-    def free_units(self) -> int | None:
-        """What is not promised to anybody."""
-        return None if self.held_units is None else self.held_units - self.reserved_units
 
 
 async def list_wallets(connection: Connection) -> list[ColdWallet]:
@@ -116,12 +102,6 @@ async def note_outside(connection: Connection, chain: str, *, is_outside: bool, 
 async def lock_chain(connection: Connection, chain: str) -> None:
     """Let nobody else decide about a chain's cold money before this transaction ends."""
     await connection.execute(_TEXTS["lock_limits"], {"chain": chain})
-
-
-async def read_hot(connection: Connection, chain: str) -> HotFunds | None:
-    """A chain's hot wallet. None if none is known."""
-    rows = await _rows(connection, "read_hot", chain=chain)
-    return HotFunds(bytes(rows[0][0]), *rows[0][1:]) if rows else None
 
 
 async def _rows(connection: Connection, name: str, **values: object) -> list[tuple[Any, ...]]:

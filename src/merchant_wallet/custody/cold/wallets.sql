@@ -58,11 +58,3 @@ insert into cold_limit as l (chain, least, target, most, changed_ms)
 values (%(chain)s::text, %(least)s::bigint, %(target)s::bigint, %(most)s::bigint, %(now_ms)s::bigint)
 on conflict (chain) do update
    set least = excluded.least, target = excluded.target, most = excluded.most, changed_ms = excluded.changed_ms;
-
--- name: read_hot
--- A chain's hot wallet, what it held when the chain was asked last, and what is reserved of it.
-select address, funds, checked_ms,
-       ((select coalesce(sum(amount), 0) from payout_reservation r where r.chain = h.chain and r.ended_no is null)
-      + (select coalesce(sum(amount), 0) from cold_transfer t
-          where t.chain = h.chain and t.reserved_ms is not null and t.ended_no is null))::bigint
-  from hot_wallet h where chain = %(chain)s::text;

@@ -52,9 +52,9 @@ from merchant_wallet.custody.cold.store import (
     TransferMovedOn,
 )
 from merchant_wallet.custody.cold.transfer_steps import TransferSteps, describe
-from merchant_wallet.custody.cold.wallets import list_limits, note_outside, read_hot
+from merchant_wallet.custody.cold.wallets import list_limits, note_outside
 from merchant_wallet.hot_wallet import nonces
-from merchant_wallet.hot_wallet.store import WalletMoved
+from merchant_wallet.hot_wallet.store import WalletMoved, find_wallet
 from merchant_wallet.hot_wallet.wallet import HotWallet
 
 POLL_INTERVAL_S: Final = 5.0
@@ -122,13 +122,13 @@ class ColdWorker:
 
     async def _refresh(self, connection: Connection, name: str, side: HotSide) -> bool:
         """Keep the hot wallet's balance young where there are limits to compare it with. Make it known."""
-        hot, limits = await read_hot(connection, name), (await list_limits(connection)).get(name)
+        hot, limits = await find_wallet(connection, name), (await list_limits(connection)).get(name)
         if hot is not None and limits is None:
             return True
         if hot is not None and limits is not None:
             is_outside = suggest(hot.free_units, limits) is not None
             await note_outside(connection, name, is_outside=is_outside, now_ms=self._clock())
-            if hot.at_ms is not None and self._clock() - hot.at_ms < FUNDS_AGE_MS:
+            if hot.checked_ms is not None and self._clock() - hot.checked_ms < FUNDS_AGE_MS:
                 return True
         try:
             async with limit_time(STEP_TIMEOUT_S, "no answer"):
