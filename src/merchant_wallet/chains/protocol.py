@@ -142,8 +142,8 @@ class Obstacle(msgspec.Struct, frozen=True, gc=False):
     the simulated transfer). `wallet` means that the token has blacklisted our own wallet; it freezes the
     wallet.
 
-    `withdrawals` adds `stale`, `clock`, `key` (the key here is not the hot wallet's), `stopped`, `stuck`,
-    `alert` and `fault`. It uses `lapsed` when too many transfers came to nothing.
+    `hot_wallet` adds `stale`, `clock` and `stopped`. `withdrawals` adds `key` (the key here is not the hot
+    wallet's), `stuck`, `alert` and `fault`. It uses `lapsed` when too many transfers came to nothing.
     """
 
     kind: str
