@@ -232,9 +232,11 @@ class SweepWorker:
             given = await nonces.read_known(connection, sweep.chain, sweep.wallet)
             if not given.has_begun:
                 nonce = await sweeper.next_nonce(sweep.wallet, given.known, is_first=True)
-                await nonces.record_count(
+                cause = await nonces.record_count(
                     connection, sweep.chain, sweep.wallet, nonce, given.known, self._clock()
                 )
+                if cause is not None:
+                    log.critical("hot wallet frozen, an operator must look", chain=sweep.chain, cause=cause)
             return None
         used = await store.find_next_token_nonce(connection, sweep)
         return max(used, await sweeper.next_nonce(sweep.address, used, is_first=False))
