@@ -277,6 +277,22 @@ def test_a_batchs_statement_reads_no_table_whole_even_while_the_tables_are_empty
     assert {name: tables for name, tables in found.items() if tables} == {}
 
 
+def test_a_batchs_statement_makes_no_bitmap_while_a_days_nonces_were_not_analyzed(database_url: str) -> None:
+    with connect_sync(database_url) as connection:
+        connection.execute(b"create table nonce_0 partition of nonce for values in (0)")
+        connection.execute(b"alter table nonce_0 set (autovacuum_enabled = off)")
+        connection.execute(
+            b"insert into nonce (merchant_id, nonce, day, group_id)"
+            b" select 1, n::text, 0, gen_random_uuid() from generate_series(1, 20000) n"
+        )
+        connection.execute(SESSION.encode())
+        found = {
+            name: [node["Node Type"] for node in list_nodes(explain(connection, text))]
+            for name, text in HOT.items()
+        }
+    assert [name for name, kinds in found.items() if any("Bitmap" in kind for kind in kinds)] == []
+
+
 def test_plans_made_while_the_tables_were_empty_are_made_anew_once_those_were_analyzed(
     early_session: psycopg.Connection,
 ) -> None:

@@ -137,12 +137,13 @@ select merchant_id, usdt_kfb_e8, usdt_kfb_paused, usdt_kfb_set_ms, usdt_kfb_max_
  order by merchant_id;
 
 -- name: write_books
--- Claims the books of a group and writes what most groups write: nonces, entries, postings, balances. One statement instead of six is
--- planned, sent and begun once.
+-- Claims the books of a group and writes what most groups write: nonces, entries, postings, balances. As one statement they are sent,
+-- started and ended once.
 -- The claim writes the new heads of the books that are as the group was judged on, and gives them the group's id as their version. It
 -- is the one precondition of a group. A book stays out if its version has moved, if another transaction holds its lock, or if one of
 -- its names (nonces, order ids) was used before. Nobody waits, so nobody can wait in a circle. While the cell is closed all stay out.
--- Whatever adds a name moves the version, so names can't be added between their look-up and the lock.
+-- Whatever adds a name or changes an account moves the version. So nothing of a claimed book changes between this statement's
+-- snapshot and the lock.
 -- `day` and `day_debited` change only where a sub-user was debited. If an account's row is missing, the division by zero fails the
 -- group.
 with claimed as (
