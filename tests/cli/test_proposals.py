@@ -158,7 +158,7 @@ def test_a_proposal_about_a_key_that_is_revoked_meanwhile_fails(terminal: Termin
     made = wallet.ask("merchant", "set-key", "Shop", "2", "--operations", "any", *WHY)
     wallet.ask("merchant", "revoke-key", "Shop", "2")
     done = terminal.of("bob").ask("proposals", "accept", made["proposalNo"], status=1)
-    assert "no such key" in done["outcome"]
+    assert "is revoked" in done["outcome"]
     assert wallet.ask("proposals", "show", made["proposalNo"])["state"] == "failed"
 
 

@@ -177,6 +177,8 @@ def revoke_key(
 ) -> None:
     """Revoke a key for ever. Its requests are refused from the next one on.
 
+    A repeated command changes nothing, and says since when the key is revoked.
+
     \b
     Example:
       merchant-wallet merchant revoke-key Shop 2
@@ -186,11 +188,24 @@ def revoke_key(
         from merchant_wallet.merchants import key_acts
 
         merchant_id = (await session.find(merchant)).merchant_id
-        revoked = await key_acts.revoke_key(session.conn, session.author(), merchant_id, key)
+        before, after = await key_acts.revoke_key(session.conn, session.author(), merchant_id, key)
         await session.carry(merchant_id)
-        return {"merchantId": merchant_id, "keyNo": key, "appKey": revoked.app_key, "revoked": True}
+        return {
+            "merchantId": merchant_id,
+            "keyNo": key,
+            "appKey": after.app_key,
+            "revoked": True,
+            "revokedMs": after.revoked_ms,
+            "repeated": before.revoked_ms is not None,
+        }
 
-    terminal.print_answer(run(data, act), as_json)
+    document = run(data, act)
+    if not as_json:
+        # People read the moment under the same name.
+        del document["revoked"]
+    terminal.print_answer(document, as_json)
+    if document["repeated"]:
+        terminal.note(f"Key {key} was revoked before: nothing was changed this time.")
 
 
 def describe(key: "AppKey") -> dict[str, Any]:

@@ -64,7 +64,8 @@ _WRONG: Final = N_("Nothing was changed. Correct the marked fields.")
 _SAVED: Final = N_("Saved. It takes effect from the next request on.")
 _PROPOSED: Final = N_("An operator must accept what allows the key more. The rest takes effect now.")
 REFUSALS: Final[Mapping[KeyRefusal, str]] = {
-    KeyRefusal.UNKNOWN: N_("There is no such key, or it is revoked."),
+    KeyRefusal.UNKNOWN: N_("There is no such key."),
+    KeyRefusal.REVOKED: N_("This key is revoked: it can't be changed any more."),
     KeyRefusal.TOO_MANY: N_("A merchant has at most 20 keys. Revoke one that is not used any more."),
     KeyRefusal.TOO_MANY_EVER: N_("This merchant has had 1000 keys. Rename and roll one of them instead."),
     KeyRefusal.FIRST_STAYS: N_(

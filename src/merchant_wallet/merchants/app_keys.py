@@ -37,7 +37,8 @@ MAX_OVERLAP_MS: Final = 30 * DAY_MS
 class KeyRefusal(Enum):
     """Why a change of a key is refused. The value is the sentence."""
 
-    UNKNOWN = "There is no such key, or it is revoked."
+    UNKNOWN = "There is no such key."
+    REVOKED = "This key is revoked: it can't be changed any more."
     TOO_MANY = f"A merchant has at most {MAX_KEYS} keys. Revoke one that is not used any more."
     TOO_MANY_EVER = f"This merchant has had {MAX_NUMBERS} keys. Rename and roll one of them instead."
     FIRST_STAYS = "The first key can't be revoked: callbacks are signed with it. Roll it, or limit it."
@@ -205,21 +206,30 @@ async def end_old_secret(conn: Connection, merchant_id: int, key_no: int, at_ms:
         return live[0]
 
 
-async def revoke_key(conn: Connection, merchant_id: int, key_no: int, at_ms: int) -> AppKey:
-    """Revoke a key for ever. Raises KeyRefused."""
+async def revoke_key(conn: Connection, merchant_id: int, key_no: int, at_ms: int) -> tuple[AppKey, AppKey]:
+    """Revoke a key for ever. Returns it before and after. A revoked key stays as it is. Raises KeyRefused."""
     if key_no == FIRST_KEY:
         raise KeyRefused(KeyRefusal.FIRST_STAYS)
     async with conn.transaction():
-        key = await lock_key(conn, merchant_id, key_no, at_ms)
+        await store.raise_version(conn, merchant_id)
+        before = await _require_any(conn, merchant_id, key_no, at_ms)
         values = {"merchant_id": merchant_id, "key_no": key_no, "revoked_ms": at_ms}
         await conn.execute(QUERIES["revoke_key"].text, values)
-    return key
+        return before, await _require_any(conn, merchant_id, key_no, at_ms)
 
 
 async def require_key(conn: Connection, merchant_id: int, key_no: int, at_ms: int) -> AppKey:
     """A key that is not revoked. Raises KeyRefused."""
+    key = await _require_any(conn, merchant_id, key_no, at_ms)
+    if key.revoked_ms is not None:
+        raise KeyRefused(KeyRefusal.REVOKED)
+    return key
+
+
+async def _require_any(conn: Connection, merchant_id: int, key_no: int, at_ms: int) -> AppKey:
+    """A key, also a revoked one. Raises KeyRefused."""
     key = await find_key(conn, merchant_id, key_no, at_ms)
-    if key is None or key.revoked_ms is not None:
+    if key is None:
         raise KeyRefused(KeyRefusal.UNKNOWN)
     return key
 

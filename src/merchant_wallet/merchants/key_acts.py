@@ -125,13 +125,19 @@ async def end_old_secret(conn: Connection, author: Author, merchant_id: int, key
     return number
 
 
-async def revoke_key(conn: Connection, author: Author, merchant_id: int, key_no: int) -> AppKey:
-    """Revoke a key for ever. Raises KeyRefused, MerchantUnknown."""
+async def revoke_key(
+    conn: Connection, author: Author, merchant_id: int, key_no: int
+) -> tuple[AppKey, AppKey]:
+    """Revoke a key for ever. Returns it before and after. Nothing is recorded if it was revoked before.
+
+    Raises KeyRefused, MerchantUnknown.
+    """
     async with conn.transaction():
-        key = await app_keys.revoke_key(conn, merchant_id, key_no, author.at_ms)
-        before, after = {"name": key.name}, {"revoked": True}
-        await _record(conn, author, REVOKE, merchant_id, key_no, before=before, after=after)
-    return key
+        before, after = await app_keys.revoke_key(conn, merchant_id, key_no, author.at_ms)
+        if before.revoked_ms is None:
+            was, became = {"name": before.name}, {"revoked": True}
+            await _record(conn, author, REVOKE, merchant_id, key_no, before=was, after=became)
+    return before, after
 
 
 def _describe(key: AppKey) -> dict[str, str]:
