@@ -41,7 +41,8 @@ _GROUPS: Final = (("merchant-wallet processes", False), ("merchant-wallet platfo
 def write_rules() -> str:
     """The whole file."""
     return _HEAD + "".join(
-        f"  - name: {name}\n    rules:\n" + "".join(_write_rule(*each) for each in _list_alerts(once=once))
+        f"  - name: {name}\n    rules:\n"
+        + "".join(_write_rule(alert) for _, alert in _list_alerts(once=once))
         for name, once in _GROUPS
     )
 
@@ -105,9 +106,9 @@ def fill(says: str) -> str:
     return re.sub(r"\{(\w+)\}", lambda found: _VALUES.get(found[1], f"{{{{ $labels.{found[1]} }}}}"), says)
 
 
-def describe(metric: Metric, alert: Alert) -> str:
+def describe(alert: Alert) -> str:
     """What an alert means for merchants, and the first step."""
-    return f"{alert.means} First step: {alert.first or metric.remedy}".replace("`", "")
+    return f"{alert.means} First step: {alert.first}".replace("`", "")
 
 
 def _quote(text: str) -> str:
@@ -115,7 +116,7 @@ def _quote(text: str) -> str:
     return f"'{text.replace(chr(39), 2 * chr(39))}'"
 
 
-def _write_rule(metric: Metric, alert: Alert) -> str:
+def _write_rule(alert: Alert) -> str:
     lines = (
         f"      - alert: {alert.name}",
         f"        expr: {_quote(divide(alert.expression))}",
@@ -124,7 +125,7 @@ def _write_rule(metric: Metric, alert: Alert) -> str:
         f"          severity: {alert.severity}",
         "        annotations:",
         f"          summary: {_quote(fill(alert.says) + _WHERE)}",
-        f"          description: {_quote(describe(metric, alert))}",
+        f"          description: {_quote(describe(alert))}",
         f"          runbook_url: {_quote(f'{_RUNBOOK}#{alert.name.lower()}')}",
     )
     return "\n".join(lines) + "\n"

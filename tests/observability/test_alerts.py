@@ -16,7 +16,7 @@ from merchant_wallet.observability.metric_rows import divide
 from merchant_wallet.observability.metric_table import METRICS, list_samples
 
 ALERTS = [alert for line in METRICS for alert in line.alerts]
-TABLE = {alert.name: (line, alert) for line in METRICS for alert in line.alerts}
+TABLE = {alert.name: alert for alert in ALERTS}
 OPERATING = RULES.with_name("operating.md")
 
 
@@ -609,12 +609,12 @@ CASES = (
 
 def write_case(case: Case, job: str = "shop") -> dict[str, Any]:
     """The case as promtool reads it: all of the alert's text is compared."""
-    metric, alert = TABLE[case.alert]
+    alert = TABLE[case.alert]
     fired = {
         "exp_labels": {"severity": alert.severity, "job": job, **(case.labels or {})},
         "exp_annotations": {
             "summary": case.says,
-            "description": describe(metric, alert),
+            "description": describe(alert),
             "runbook_url": f"https://{job}.test/runbook#{case.alert.lower()}",
         },
     }

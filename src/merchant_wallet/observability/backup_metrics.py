@@ -37,10 +37,10 @@ BACKUPS: Final = (
                 "5m",
                 says="The database's WAL is not being stored",
                 means="Merchants notice nothing. A lost disk would lose all that was committed since.",
+                first="The log of `up` has `WAL is not being stored` with the reason. After 16 GB "
+                "PostgreSQL keeps no more of it, and a new `backup create` is needed.",
             ),
         ),
-        "The log of `up` has `WAL is not being stored` with the reason. Until then, a lost disk loses it. "
-        "After 16 GB PostgreSQL keeps no more of it, and a new `backup create` is needed.",
     ),
     Metric(
         "wallet_backup_behind_seconds",
@@ -55,11 +55,11 @@ BACKUPS: Final = (
                 "5m",
                 says="The stored back-up is {duration} behind",
                 means="Merchants notice nothing. A lost disk would lose this much.",
+                first="The log of `up` has `WAL is not being stored` if the store does not answer, and `WAL "
+                "is missing` if the store has lost some, or was not set for a while: then run `backup "
+                "create`. Otherwise the store is slower than the WAL that is written.",
             ),
         ),
-        "The log of `up` has `WAL is not being stored` if the store does not answer, and `WAL is missing` if "
-        "the store has lost some, or was not set for a while: then run `backup create`. Otherwise the store "
-        "is slower than the WAL that is written. Infinite without a base back-up, which has its own rule.",
     ),
     Metric(
         "wallet_backup_base_age_seconds",
@@ -74,10 +74,10 @@ BACKUPS: Final = (
                 "1h",
                 says="There is no base back-up of this database of the last 8 days",
                 means="Merchants notice nothing. A restore takes long, or is not possible.",
+                first="Run `backup create`, from a timer at least once a week, and after each upgrade of "
+                "PostgreSQL. Without a base back-up the stored WAL restores nothing.",
             ),
         ),
-        "Run `backup create` from a timer, at least once a week, and after each `postgres upgrade`. Without "
-        "a base back-up the stored WAL restores nothing.",
     ),
     Metric(
         "wallet_backup_verify_age_seconds",
@@ -92,10 +92,10 @@ BACKUPS: Final = (
                 "1h",
                 says="No restore of this database was rehearsed in the last 35 days",
                 means="Merchants notice nothing. Nobody knows whether the back-ups can be restored.",
+                first="Run `backup verify`, from a timer at least once a month. It counts if it ends with "
+                "status 0 and reaches the live database.",
             ),
         ),
-        "Run `backup verify` from a timer, at least once a month. It counts if it ends with status 0 and "
-        "reaches the live database.",
     ),
 )
 

@@ -46,6 +46,9 @@ COLD: Final = (
                 says="{chain}: the hot wallet has been above its limit for {duration}",
                 means="Payouts go on. More of the merchants' money than you allow is in a wallet that is "
                 "online.",
+                first="`cold show` says how much should move. Propose it with `cold move DIRECTION CHAIN "
+                "AMOUNT` or on the page Cold money; another person accepts. If it happens each day, "
+                "the limits do not fit the payouts.",
             ),
             Alert(
                 "WalletHotWalletBelowLimit",
@@ -54,10 +57,11 @@ COLD: Final = (
                 "ticket",
                 says="{chain}: the hot wallet has been below its refill line for {duration}",
                 means="Payouts go on as long as the funds last.",
+                first="`cold show` says how much should move. Propose it with `cold move DIRECTION CHAIN "
+                "AMOUNT` or on the page Cold money; another person accepts. If it happens each day, "
+                "the limits do not fit the payouts.",
             ),
         ),
-        "`cold show` says how much should move. Propose it on the page Cold money or with `cold move`; "
-        "another person accepts. If it happens each day, the limits do not fit the payouts.",
     ),
     Metric(
         "wallet_cold_transfers",
@@ -77,6 +81,9 @@ COLD: Final = (
                 "ticket",
                 says="{chain}: a cold transfer has waited {duration}",
                 means="Payouts go on, unless the hot wallet runs out of funds or its next nonce is held up.",
+                first="`cold list` says what it waits for. A signature: bring it with `cold signed NUMBER "
+                "--file FILE`, or give the transfer up with `cold drop NUMBER`. On EVM chains a transfer "
+                "of the hot wallet holds later payouts up.",
             ),
             Alert(
                 "WalletColdTransferSlow",
@@ -85,12 +92,10 @@ COLD: Final = (
                 "ticket",
                 says="{chain}: a cold transfer has been under way for {duration}",
                 means="Payouts go on, unless the hot wallet runs out of funds.",
-                first="Is a `work` running, and does the node answer? `cold list` says what it waits for.",
+                first="`doctor` says whether a worker runs, and whether the chain's nodes answer. `cold "
+                "list` says what the transfer waits for.",
             ),
         ),
-        "`cold list` says what it waits for. `signature`: sign it, or give it up with `cold drop`; a "
-        "transfer of the hot wallet holds later payouts up on EVM chains. `moving`: is a `work` running, "
-        "and does the node answer?",
     ),
 )
 

@@ -24,6 +24,8 @@ DISKS: Final = (
                 "5m",
                 says="{share} of the disk below the folder {folder} is free",
                 means="Merchants are served. A full disk stops the service, and the database if it is there.",
+                first="Make room, or enlarge the disk. The disk of a PostgreSQL of your own is not among "
+                "these: watch it on its machine.",
             ),
             Alert(
                 "WalletDiskFull",
@@ -34,11 +36,11 @@ DISKS: Final = (
                 says="Only {share} of the disk below the folder {folder} is free",
                 means="When it is full, nothing is committed: merchants' requests get 50300 and nothing "
                 "is paid.",
-                first="Make room on that disk now: old logs and back-ups first, never the data folder.",
+                first="Make room on that disk now: old logs and back-ups first, never the data folder. Then "
+                "run `book verify`. The disk of a PostgreSQL of your own is not among these: watch it "
+                "on its machine.",
             ),
         ),
-        "Make room, or enlarge the disk. The disk of a PostgreSQL of your own is not among these: watch it "
-        "on its machine.",
     ),
     Metric("wallet_disk_size_bytes", ("process", "folder"), "Size of these disks"),
 )
@@ -61,9 +63,9 @@ PROCESS: Final = (
                 says="A process was started {count} times in 15 minutes",
                 means="Merchants' calls to it are cut off each time. If it is `work`, payouts and "
                 "callbacks are late.",
+                first="The last lines of its log say why it ends.",
             ),
         ),
-        "The process ends again and again. Its last log lines say why.",
     ),
     Metric(
         "process_open_fds",
@@ -78,9 +80,9 @@ PROCESS: Final = (
                 "5m",
                 says="{share} of the files that a process may open are open",
                 means="Without room new connections of merchants are closed.",
+                first="Raise the limit of open files (`LimitNOFILE` in the unit) and restart the process.",
             ),
         ),
-        "Raise the limit of open files (`LimitNOFILE`). Without room new connections are closed.",
     ),
     Metric("process_max_fds", ("process",), "How many files and connections the process may have open"),
 )

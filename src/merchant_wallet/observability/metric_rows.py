@@ -8,6 +8,7 @@ Rules:
   compares within one installation: `divide` says so in each aggregation and match. A rule about one process
   keeps its labels.
 - Each alert says what is so, with labels, value and unit; what that means for merchants; and the first step.
+- A step that is a command has what the command requires, so that it can be typed.
 """
 
 import re
@@ -26,8 +27,7 @@ class Alert(NamedTuple):
     """One alert rule. `when` is read after the metric's name. `lasts`: how long it holds before it fires.
 
     `says` is the sentence for the person who is woken. In braces it has labels and the value: `{count}`,
-    `{coins}`, `{share}` or `{duration}`. `means` is what it means for merchants. `first` is the first step;
-    empty if it is the metric's remedy.
+    `{coins}`, `{share}` or `{duration}`. `means` is what it means for merchants. `first` is the first step.
     """
 
     name: str
@@ -41,18 +41,12 @@ class Alert(NamedTuple):
 
 
 class Metric(NamedTuple):
-    """One metric. `alerts`: when it is wrong. `remedy`: what to do then. Both are empty for information."""
+    """One metric. `alerts`: when it is wrong, and what to do then. Without one it is for information."""
 
     name: str
     labels: tuple[str, ...]
     text: str
     alerts: tuple[Alert, ...] = ()
-    remedy: str = ""
-
-    @property
-    def wrong(self) -> str:
-        """When to worry, in words."""
-        return ", ".join(alert.when for alert in self.alerts)
 
 
 def divide(expression: str) -> str:

@@ -40,9 +40,11 @@ MONEY: Final = (
                 "15m",
                 says="Failed withdrawals that wait for their refund: {count}",
                 means="Merchants do not have the money of these orders back.",
+                first="`withdrawals list --status failed` lists them. If WALLET_HOLD_REFUNDS keeps them "
+                "back, run `withdrawals refund ORDER_ID`. If not, `doctor` says whether a worker "
+                "runs.",
             ),
         ),
-        "If WALLET_HOLD_REFUNDS keeps refunds back, run `withdrawals refund`.",
     ),
     Metric(
         "wallet_order_oldest_seconds",
@@ -57,7 +59,8 @@ MONEY: Final = (
                 "5m",
                 says="The oldest approved withdrawal has waited {duration} for a payer",
                 means="Merchants' payouts are late. No money is lost.",
-                first="Is a `work` running? Is a chain stopped (`wallets list`)?",
+                first="`doctor` says whether a worker runs, `wallets list` whether a chain is stopped, and "
+                "`withdrawals list` what each order waits for.",
             ),
             Alert(
                 "WalletPayoutsSlow",
@@ -67,7 +70,8 @@ MONEY: Final = (
                 "5m",
                 says="A payout has been under way for {duration}",
                 means="A merchant's customer waits for a payout that the chain has not confirmed.",
-                first="`withdrawals show` says what the order waits for.",
+                first="`withdrawals list --status processing` lists them, the oldest first. `withdrawals "
+                "show ORDER_ID` says what one waits for.",
             ),
             Alert(
                 "WalletApprovalsWait",
@@ -77,11 +81,10 @@ MONEY: Final = (
                 "ticket",
                 says="A withdrawal has waited {duration} for approval",
                 means="It expires soon: the order fails and the merchant must order anew.",
-                first="Run `withdrawals approve` or `cancel`, or open the queue in the console.",
+                first="`withdrawals list --status pending` lists them, the oldest first. Run `withdrawals "
+                "approve ORDER_ID` or `withdrawals cancel ORDER_ID`, or decide in the console.",
             ),
         ),
-        "`withdrawals show` says what an order waits for. `queued`: is a `work` running, is a chain stopped? "
-        "`approval`: run `withdrawals approve` or `cancel`.",
     ),
     Metric(
         "wallet_frozen_orders",
@@ -95,9 +98,11 @@ MONEY: Final = (
                 "page",
                 says="Frozen withdrawals: {count}",
                 means="These payouts do not go on until an operator has looked. Others do.",
+                first="`doctor` lists them. Compare the order (`withdrawals show ORDER_ID`), the journal "
+                "(`book verify MERCHANT`) and the chain. If they agree, run `withdrawals resume "
+                "ORDER_ID`.",
             ),
         ),
-        "`doctor` lists them. Compare order, journal and chain, then run `withdrawals resume`.",
     ),
     Metric("wallet_frozen_order_oldest_seconds", (), "Age of the oldest frozen withdrawal"),
     Metric(
@@ -114,9 +119,11 @@ MONEY: Final = (
                 "5m",
                 says="{chain}: the hot wallet holds {coins} USDT, less than is reserved for payouts",
                 means="Payouts on this chain wait for funds.",
+                first="`sweep plan` says what lies at deposit addresses; `sweep run --chain CHAIN` moves "
+                "it. Or send USDT to the address in `wallets list`, and record it with `reconcile "
+                "record IN CHAIN AMOUNT --tx HASH --reason TEXT`.",
             ),
         ),
-        "Send USDT to it and record that with `reconcile record IN`, or run `sweep run`.",
     ),
     Metric(
         "wallet_hot_wallet_reserved_coins",
@@ -137,9 +144,9 @@ MONEY: Final = (
                 says="{chain}: the hot wallet holds {coins} coins for network fees, less than 50 "
                 "payouts may cost",
                 means="Payouts on this chain will stop when the coin is used up.",
+                first="Send the chain's own coin to the address in `wallets list`.",
             ),
         ),
-        "Send coins to it.",
     ),
     Metric(
         "wallet_fee_cap_coins",
@@ -158,9 +165,10 @@ MONEY: Final = (
                 "page",
                 says="{chain}: the hot wallet is frozen and signs nothing",
                 means="No payout goes out on this chain.",
+                first="`wallets list` says why. Look at the chain, then run `wallets resume CHAIN --reason "
+                "TEXT`.",
             ),
         ),
-        "`wallets list` says why. Look at the chain, then run `wallets resume`.",
     ),
     Metric(
         "wallet_hot_wallet_checked_seconds",
@@ -186,10 +194,10 @@ MONEY: Final = (
                 "ticket",
                 says="{chain}: payouts have waited {duration} (obstacle: {kind})",
                 means="Merchants' payouts on this chain are late.",
+                first="`wallets list` has the causes, and docs/chains.md, Why an order waits, says what "
+                "ends each. A payout goes on by itself when its cause has passed.",
             ),
         ),
-        "`wallets list` has the causes, and docs/chains.md lists the kinds. A payout goes on by itself when "
-        "its cause has passed.",
     ),
     Metric(
         "wallet_payout_stops",
@@ -203,10 +211,11 @@ MONEY: Final = (
                 "page",
                 says="{chain}: reconciliation has stopped payouts",
                 means="No payout goes out on this chain: less is held than is owed to merchants.",
+                first="`reconcile` says how much is missing. Send it to the address in `wallets list`, "
+                "record it with `reconcile record IN CHAIN AMOUNT --tx HASH --reason TEXT`, then run "
+                "`wallets resume CHAIN --reason TEXT`.",
             ),
         ),
-        "Less is held than is owed: `reconcile` says how much. Send the missing USDT to a hot wallet, record "
-        "it with `reconcile record IN`, then run `wallets resume`.",
     ),
     Metric(
         "wallet_rollback_evidence",
@@ -222,9 +231,10 @@ MONEY: Final = (
                 "page",
                 says="There is evidence of a rolled-back database ({subject}: {count})",
                 means="Nothing is paid to anybody until a person accepts it.",
+                first="`doctor` lists the evidence. Find out who restored a back-up; if nobody did, copy "
+                "the database first. Then go on with Back-up and restore.",
             ),
         ),
-        "Nothing is paid until a person accepts the evidence. `doctor` lists it; see Back-up and restore.",
     ),
     Metric(
         "wallet_rollback_evidence_oldest_seconds",
@@ -243,10 +253,11 @@ MONEY: Final = (
                 "ticket",
                 says="{count} callbacks are parked, more than there were an hour ago",
                 means="A merchant does not hear what became of its orders.",
+                first="`callbacks list --state parked` lists them, and `callbacks show EVENT_ID` has what "
+                "the merchant's endpoint answered. Tell the merchant, then run `callbacks resend "
+                "--parked-of MERCHANT`.",
             ),
         ),
-        "A merchant's endpoint is down. Find it with `callbacks list --state parked`, tell the merchant, "
-        "then run `callbacks resend`.",
     ),
     Metric(
         "wallet_callback_oldest_seconds",
@@ -260,9 +271,10 @@ MONEY: Final = (
                 "ticket",
                 says="A callback has been due for {duration}",
                 means="A merchant does not hear what became of its orders.",
+                first="`doctor` says whether a worker runs. If one does, `callbacks list --state due` lists "
+                "them, and `callbacks show EVENT_ID` has each attempt.",
             ),
         ),
-        "Is a `work` running?",
     ),
     Metric(
         "wallet_deposits",
@@ -277,9 +289,10 @@ MONEY: Final = (
                 "ticket",
                 says="{chain}: held deposits: {count}",
                 means="The merchants' customers are not credited until a person decides.",
+                first="`deposits list --status held` lists them. Look at each on the chain, then run "
+                "`deposits release TX_HASH --reason TEXT` or `deposits drop TX_HASH --reason TEXT`.",
             ),
         ),
-        "Decide with `deposits release` or `deposits drop`.",
     ),
     Metric(
         "wallet_deposit_oldest_seconds",
@@ -293,9 +306,10 @@ MONEY: Final = (
                 "ticket",
                 says="{chain}: a final deposit has waited {duration} to be credited",
                 means="A merchant's customer has paid in and is not credited.",
+                first="`deposits list --status pending` has the cause. Often a rate is missing or old: "
+                "`rates list`, `rates set DIRECTION RATE`.",
             ),
         ),
-        "`deposits list --status pending` has the cause, often a missing or old rate: `rates set`.",
     ),
     Metric(
         "wallet_reconciliation_age_seconds",
@@ -310,9 +324,10 @@ MONEY: Final = (
                 "ticket",
                 says="{chain}: books and chain were compared {duration} ago",
                 means="Merchants notice nothing. A missing amount would not be found.",
+                first="`doctor` says whether a worker runs. If one does, its log has `reconciliation could "
+                "not be made` with the cause.",
             ),
         ),
-        "Is a `work` running? If yes, the log has `reconciliation could not be made` with the cause.",
     ),
     Metric(
         "wallet_reconciliation_unexplained_coins",
@@ -327,12 +342,11 @@ MONEY: Final = (
                 says="{chain}: books and chain differ by {coins} USDT",
                 means="Below 0 less is held than merchants are owed; above 0 something came in that no "
                 "book knows.",
-                first="Run `reconcile`: it shows every line. Unless you moved the money yourself, stop "
-                "payouts with `wallets stop`.",
+                first="Run `reconcile`: it shows every line. If you moved the money yourself, record it "
+                "with `reconcile record IN CHAIN AMOUNT --tx HASH --reason TEXT`, or with `OUT`. "
+                "Otherwise type `wallets stop CHAIN --reason TEXT`, then `book verify`.",
             ),
         ),
-        "`reconcile` shows every line. If you moved the money yourself, record it with `reconcile record`. "
-        "Otherwise stop payouts with `wallets stop`, then run `book verify`.",
     ),
     Metric(
         "wallet_reconciliation_sound",
@@ -347,9 +361,10 @@ MONEY: Final = (
                 "15m",
                 says="{chain}: the last comparison of books and chain needs a person",
                 means="Merchants notice nothing yet.",
+                first="`reconcile` shows it: an alarming line, an unexplained difference, or a chain that "
+                "did not answer.",
             ),
         ),
-        "`reconcile` shows it: an alarming line, an unexplained difference, or a chain that did not answer.",
     ),
     Metric(
         "wallet_custody_coins",

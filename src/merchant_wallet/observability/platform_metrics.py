@@ -23,8 +23,8 @@ PLATFORM: Final = (
                 "ticket",
                 says="{count} sign-ins failed within an hour ({factor})",
                 means="Merchants notice nothing. Somebody may be guessing passwords.",
-                first="The audit log has the name and the source: `operator.sign_in_failed`, "
-                "`sub_user.pin_failed`.",
+                first="`audit list --action operator.sign_in_failed` and `audit list --action "
+                "sub_user.pin_failed` have the names and the sources.",
             ),
             Alert(
                 "WalletCodesFail",
@@ -33,11 +33,10 @@ PLATFORM: Final = (
                 "page",
                 says="{count} sign-ins failed at the second factor within an hour",
                 means="Somebody may know an operator's password, and could approve payouts with the code.",
-                first="Find the name in the audit log (`operator.sign_in_failed`) and disable that operator.",
+                first="`audit list --action operator.sign_in_failed` has the name. The password was right: "
+                "run `operator disable NAME`, then ask that person.",
             ),
         ),
-        "The audit log has the name and the source: `operator.sign_in_failed`, `sub_user.pin_failed`. "
-        "A wrong code comes after a right password: somebody may know it. Disable that operator.",
     ),
     Metric(
         "wallet_cell_up",
@@ -53,10 +52,10 @@ PLATFORM: Final = (
                 "1m",
                 says="Cell {cell} does not answer",
                 means="Its merchants' requests get 50300; everybody else is served. Nothing is lost.",
+                first="`doctor` and `cell list` say what is wrong. Repair the cell's database. Nothing else "
+                "is needed.",
             ),
         ),
-        "Its merchants' requests get 50300; everybody else's go on. Repair the cell's database. "
-        "`doctor` says what is wrong. Nothing is lost.",
     ),
     Metric(
         "wallet_cell_rates_age_seconds",
@@ -71,10 +70,10 @@ PLATFORM: Final = (
                 "1m",
                 says="Cell {cell}: the copies of the exchange rates are {duration} old",
                 means="Exchanges of its merchants are refused when they are a minute old.",
+                first="`doctor` says whether a worker runs and whether the cell answers. At the age of a "
+                "minute rates are not used.",
             ),
         ),
-        "A minute old they are not used, and exchanges are refused. Is a `work` running, and does it reach "
-        "the cell?",
     ),
     Metric(
         "wallet_cell_unfollowed_seconds",
@@ -88,10 +87,10 @@ PLATFORM: Final = (
                 "page",
                 says="Cell {cell}: the node that Citus names is not used, for {duration}",
                 means="Its merchants may be away, or the service uses a node that Citus has left.",
+                first="`doctor` says which node, and why it is not used. Workers look each minute, and each "
+                "second while the cell does not answer.",
             ),
         ),
-        "`doctor` says which node, and why it is not used. Workers look each minute, and each second while "
-        "the cell does not answer.",
     ),
     Metric(
         "wallet_watcher_block",
@@ -111,9 +110,10 @@ PLATFORM: Final = (
                 "ticket",
                 says="{chain}: deposits are read {count} blocks late, and later and later",
                 means="Deposits are credited late, but none is lost.",
+                first="`doctor` says whether the chain's nodes answer, `deposits chains` how far each chain "
+                "was read. If they answer, look whether the node is slow or pruned.",
             ),
         ),
-        "Look at the node: is it slow or pruned? Deposits are credited late, but none is lost.",
     ),
     Metric(
         "wallet_watcher_idle_seconds",
@@ -128,9 +128,10 @@ PLATFORM: Final = (
                 "5m",
                 says="{chain}: no block was read for {duration}",
                 means="Deposits on this chain are not seen and not credited. None is lost.",
+                first="`doctor` says whether a worker runs and whether the chain's nodes answer. If both do, "
+                "the log has `worker's turn failed`.",
             ),
         ),
-        "Is a `work` running, and does the node answer? If not, the log has `worker's turn failed`.",
     ),
     Metric(
         "wallet_watcher_stopped",
@@ -144,9 +145,10 @@ PLATFORM: Final = (
                 "page",
                 says="{chain}: deposits are not read any more",
                 means="Deposits on this chain are not credited until it is repaired. None is lost.",
+                first="`deposits chains` says why: a final block has left the chain, or nodes contradict "
+                "each other.",
             ),
         ),
-        "`deposits chains` says why: a final block has left the chain, or nodes contradict each other.",
     ),
     Metric(
         "wallet_nonce_days_ahead",
@@ -161,9 +163,10 @@ PLATFORM: Final = (
                 "10m",
                 says="There is no partition of nonces for tomorrow",
                 means="From midnight UTC every call of every merchant would fail.",
+                first="`doctor` says whether a worker runs. Start one: it creates the partitions. `serve` "
+                "does so hourly, too.",
             ),
         ),
-        "Is a `work` running? Without today's partition every request fails. `serve` creates it hourly, too.",
     ),
     Metric("wallet_nonce_partitions", (), "Partitions of the table of nonces, one for each day"),
     Metric(
@@ -178,9 +181,10 @@ PLATFORM: Final = (
                 "ticket",
                 says="{count} ranges of ids are left",
                 means="Without one no merchant can be added.",
+                first="Each merchant takes one, and another one after 8.6 billion ids. Tell the developers "
+                "in time.",
             ),
         ),
-        "Each merchant takes one, and another one after 8.6 billion ids. Tell the developers in time.",
     ),
     Metric(
         "wallet_book_ids_left",
@@ -195,9 +199,9 @@ PLATFORM: Final = (
                 "5m",
                 says="{count} ids are left in a book without a next range",
                 means="Without ids that merchant's calls would fail.",
+                first="`doctor` says whether a worker runs. Start one: it gives the book another range.",
             ),
         ),
-        "Is a `work` running? It gives the book another range.",
     ),
     Metric(
         "wallet_accounts_left",
@@ -211,9 +215,9 @@ PLATFORM: Final = (
                 "ticket",
                 says="{count} derived accounts are left",
                 means="Without one new merchants get no deposit addresses.",
+                first="Run `keys derive --count 1000` on the machine that has the seed.",
             ),
         ),
-        "Run `keys derive --count 1000` on the machine that has the seed.",
     ),
 )
 """What else is read from the database: sign-ins, cells, watchers and supplies."""

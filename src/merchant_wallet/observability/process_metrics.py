@@ -42,8 +42,8 @@ COUNTERS: Final = (
                 says="{share} of requests are answered 50000",
                 means="Merchants' calls fail by a fault of the service. They repeat them; nothing moves "
                 "twice.",
-                first="Search the log for `request failed` or `command failed`: it has the cause and the "
-                "request's id.",
+                first="Search the log of the web processes for `request failed` and `command failed`: the "
+                "lines have the cause and the request's id.",
             ),
             Alert(
                 "WalletUnavailable",
@@ -53,8 +53,9 @@ COUNTERS: Final = (
                 "2m",
                 says="{share} of requests are answered 50300",
                 means="Merchants' calls are not served and must be repeated later. No money is lost.",
-                first="Look at `wallet_database_up` and `wallet_commands_waiting`: the database is away "
-                "or slow, or `serve` is stopping.",
+                first="`doctor` says whether the database answers and which programs run. Repair what is "
+                "wrong there. If all is well, one merchant fills its queue: go on as for "
+                "WalletQueueFull.",
             ),
             Alert(
                 "WalletRequestsLimited",
@@ -64,8 +65,8 @@ COUNTERS: Final = (
                 "15m",
                 says="{share} of requests are answered 42900",
                 means="A merchant sends more than it may, and its further calls wait. Others are served.",
-                first="Find the merchant on the page of its requests; raise its `rate-limit`, or tell it "
-                "to slow down.",
+                first='Lines of the log with `"code":42900` name the merchant (`merchant_id`). Raise its '
+                "limit with `merchant set MERCHANT --rate-limit N`, or tell it to slow down.",
             ),
             Alert(
                 "WalletTimestampsRefused",
@@ -75,8 +76,8 @@ COUNTERS: Final = (
                 "5m",
                 says="{share} of requests are answered 40102",
                 means="Calls are refused because a clock is wrong: the merchant's, or ours.",
-                first="Compare `wallet_clock_ahead_seconds`. If ours are right, tell the merchant to set "
-                "its clock.",
+                first="`doctor` compares our clocks with the database's. If they are right, lines of the "
+                'log with `"code":40102` name the merchant (`merchant_id`): tell it to set its clock.',
             ),
             Alert(
                 "WalletRequestsRefused",
@@ -86,14 +87,11 @@ COUNTERS: Final = (
                 "15m",
                 says="{share} of requests are refused with {code}",
                 means="An integration is broken: its calls are refused with one code again and again.",
-                first="The page of the merchant's requests shows them with their sentences: tell the "
-                "merchant.",
+                first="Lines of the log with this code name the merchant (`merchant_id`) and the request. "
+                "`explain CODE` says what the code means, the merchant's page of requests what was "
+                "wrong with each. Tell the merchant.",
             ),
         ),
-        "50000: the log has `request failed` or `command failed` with the request's id. 50300: look at "
-        "`wallet_commands_waiting` and the database. 42900: the merchant's `rate-limit`. 40102: compare "
-        "`wallet_clock_ahead_seconds`, and the merchant's clock. Others: the page of the merchant's requests "
-        "shows them with their sentences.",
     ),
     Metric("wallet_groups", (), "Groups that were committed, each one database transaction"),
     Metric("wallet_batches", (), "Batches that were committed: one book's commands in a group"),
@@ -121,10 +119,12 @@ COUNTERS: Final = (
                 says="Signatures that the signer refused in 15 minutes: {count}",
                 means="Payouts wait that the signer does not sign: a limit is reached, or somebody asks "
                 "for what must not be signed.",
+                first="The log of `signer`, or of `work` without one, says why. If a limit is reached by "
+                "good payouts, raise WALLET_SIGNER_PAYMENT_LIMIT or WALLET_SIGNER_HOUR_LIMIT and "
+                "restart it. Otherwise type `wallets stop CHAIN --reason TEXT`, and find out who "
+                "asks.",
             ),
         ),
-        "The log of the signer says why. Limits: WALLET_SIGNER_PAYMENT_LIMIT, WALLET_SIGNER_HOUR_LIMIT. "
-        "If it is no limit, freeze the wallet and find out who asks.",
     ),
     Metric(
         "wallet_node_calls",
@@ -159,9 +159,11 @@ HISTOGRAM: Final = Metric(
             "10m",
             says="{share} of requests take longer than 0.256 s",
             means="Merchants wait for answers. Nothing fails yet.",
+            first="Look at the database first. `doctor` counts its sessions. In psql, `select "
+            "wait_event_type, wait_event, query from pg_stat_activity where state = 'active'` shows "
+            "what they wait for: `Lock` is another session, `IO` the disk.",
         ),
     ),
-    "Look at the database first (`fsync` time, locks), then at `wallet_commands_waiting`.",
 )
 
 GAUGES: Final = (
@@ -178,7 +180,9 @@ GAUGES: Final = (
                 "5m",
                 says="Prometheus gets no metrics of the service",
                 means="Nobody knows whether merchants are served: no other alert can fire.",
-                first="Are `serve` and `work` running, and does WALLET_METRICS_NETWORKS admit Prometheus?",
+                first="Type `curl -i http://HOST:PORT/metrics` on Prometheus's machine, for a target. No "
+                "connection: start `serve` and `work`. 404: WALLET_METRICS_NETWORKS does not admit "
+                "that machine. 200: the target is missing in prometheus.yml.",
             ),
             Alert(
                 "WalletProcessDown",
@@ -189,8 +193,8 @@ GAUGES: Final = (
                 says="A process does not answer",
                 means="The other processes serve merchants. If it was the only `work`, payouts, deposits "
                 "and callbacks stand still.",
-                first="Start that process; its log says why it ended. If it was taken away for good, "
-                "remove the target.",
+                first="Start that process; its log says why it ended. If it was taken away for good, remove "
+                "the target.",
             ),
             Alert(
                 "WalletVersionsDiffer",
@@ -200,13 +204,10 @@ GAUGES: Final = (
                 "1h",
                 says="{count} versions of the program have run for an hour",
                 means="Merchants are served, by two versions. An upgrade was not finished.",
-                first="Finish the upgrade, or go back to the version before on every machine.",
+                first="`doctor` counts the programs of each version. Finish the upgrade, or go back to the "
+                "version before on every machine.",
             ),
         ),
-        "absent: no process answers Prometheus. Are `serve` and `work` running, and does "
-        "WALLET_METRICS_NETWORKS admit Prometheus? One target does not answer: start that process; its log "
-        "says why it ended. If it was taken away for good, remove the target. Two versions: finish the "
-        "upgrade.",
     ),
     Metric(
         "wallet_sandbox",
@@ -231,9 +232,10 @@ GAUGES: Final = (
                 "ticket",
                 says="{count} requests wait for their answers",
                 means="Merchants wait, and will soon be refused with 50300.",
+                first="`doctor` says whether the database answers. If it does, go on as for "
+                "WalletRequestsSlow.",
             ),
         ),
-        "See `wallet_commands_waiting`.",
     ),
     Metric(
         "wallet_commands_waiting",
@@ -249,10 +251,11 @@ GAUGES: Final = (
                 "1m",
                 says="{count} commands wait in the books' queues, more than 80 % of the limit",
                 means="When the queue is full, merchants' calls are refused with 50300.",
+                first="`doctor` says whether the database answers. If it does, count the log's lines of "
+                "requests by `merchant_id`. One merchant sends most of them: lower its limit with "
+                "`merchant set MERCHANT --rate-limit N`. All do: go on as for WalletRequestsSlow.",
             ),
         ),
-        "The database is slow or away, or one merchant sends more than its book can commit. In that case "
-        "lower its `rate-limit`.",
     ),
     Metric(
         "wallet_database_up",
@@ -267,10 +270,10 @@ GAUGES: Final = (
                 "1m",
                 says="The database does not answer",
                 means="Merchants' requests get 50300, and nothing is paid or credited. Nothing is lost.",
-                first="Is PostgreSQL running, and does this machine reach it? `doctor` says what is wrong.",
+                first="`doctor` says what is wrong. Start PostgreSQL, or repair the way to it. Nothing else "
+                "is needed: the processes connect again.",
             ),
         ),
-        "Requests get 50300. Repair the database. Nothing is lost.",
     ),
     Metric(
         "wallet_clock_ahead_seconds",
@@ -285,6 +288,8 @@ GAUGES: Final = (
                 "5m",
                 says="A clock differs by {duration} from the database's",
                 means="Nothing is refused yet. Beyond 30 s good calls would be.",
+                first="`doctor` names the process. Set the clock of its machine by NTP (`chronyc tracking`, "
+                "`timedatectl`). If all processes say the same number, it is the database's machine.",
             ),
             Alert(
                 "WalletClockWrong",
@@ -295,11 +300,10 @@ GAUGES: Final = (
                 says="A clock differs by {duration} from the database's",
                 means="Merchants' good calls are refused with 40102 there, or would be: the process is "
                 "not ready.",
+                first="`doctor` names the process. Set the clock of its machine by NTP (`chronyc tracking`, "
+                "`timedatectl`). If all processes say the same number, it is the database's machine.",
             ),
         ),
-        "Set the clock of that machine by NTP (`chronyc tracking`, `timedatectl`). If all processes say the "
-        "same number, it is the database's machine. Beyond 30 s a `serve` is not ready: it would refuse good "
-        "callers with 40102.",
     ),
     Metric(
         "wallet_runbook_info",
@@ -320,10 +324,10 @@ GAUGES: Final = (
                 "5m",
                 says="No process reads the platform's metrics",
                 means="Merchants may be served. No alert about money can fire.",
+                first="`doctor` says whether the database answers. If it does, the log has `metrics without "
+                "the database` with the reason.",
             ),
         ),
-        "No process reads the platform's metrics, so no alert about money can fire. Look at "
-        "`wallet_database_up` and the log line `metrics without the database`.",
     ),
     Metric(
         "wallet_rollback_evidence_found",
@@ -338,9 +342,10 @@ GAUGES: Final = (
                 "5m",
                 says="Books or logs that a comparison found behind their checkpoints: {count}",
                 means="Payouts, sweeps and expiries stop as soon as a `work` has stored it.",
+                first="`doctor` lists what is behind, and says whether a worker runs: only a `work` stores "
+                "evidence. Then go on as for WalletRollbackEvidence.",
             ),
         ),
-        "See `wallet_rollback_evidence`. Only a `work` stores evidence: is one running?",
     ),
 )
 """Gauges: the value at the time of the request."""

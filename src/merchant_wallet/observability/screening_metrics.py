@@ -37,7 +37,8 @@ SCREENING: Final = (
                 "ticket",
                 says="Held by screening for {duration}: {subject}",
                 means="A merchant's payout or deposit waits for a person.",
-                first="Decide under Screening, or with `screening release` and `screening refuse`.",
+                first="`screening list` lists them. Decide with `screening release NUMBER --reason TEXT` or "
+                "`screening refuse NUMBER --reason TEXT`, or on the page Screening.",
             ),
             Alert(
                 "WalletScreeningAway",
@@ -46,12 +47,10 @@ SCREENING: Final = (
                 "page",
                 says="Screening has had no answer for {duration}: {subject}",
                 means="What is screened is not paid and not credited.",
-                first="`doctor` says whether the list can be read and the URL answers.",
+                first="`doctor` says whether the list can be read and the URL answers. `screening list "
+                "--state open` has the numbers, `screening show NUMBER` the error.",
             ),
         ),
-        "`held`: decide under Screening or with `screening release` and `screening refuse`. `unanswered`: "
-        "what is screened is not paid and not credited. `doctor` says whether the list can be read and the "
-        "URL answers; `screening show` has the error.",
     ),
     Metric(
         "wallet_screening_questions",
@@ -69,10 +68,10 @@ SCREENING: Final = (
                 says="{share} of the questions to the screening URL have no usable answer",
                 means="Payouts and deposits are late; with WALLET_SCREENING_FAIL_OPEN they pass without "
                 "an answer.",
+                first="`screening list --state all` has the numbers, `screening show NUMBER` the error. "
+                "`not authentic` is a wrong secret or an attack. For others ask the provider.",
             ),
         ),
-        "With WALLET_SCREENING_FAIL_OPEN what these were about passed without an answer. Ask the provider. "
-        "`screening show` has the errors; one that says `not authentic` is a wrong secret or an attack.",
     ),
 )
 

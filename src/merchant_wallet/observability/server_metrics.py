@@ -33,10 +33,10 @@ SERVER: Final = (
                 says="PostgreSQL has not archived WAL for {duration}",
                 means="Merchants notice nothing. A lost disk would lose what was not archived, and WAL "
                 "fills the disk.",
+                first="The log of PostgreSQL has the archive command's error: is its store full or away? "
+                "WAL stays on the database's disk until it is archived.",
             ),
         ),
-        "The log of PostgreSQL has the archive command's error: is its store full or away? WAL stays on the "
-        "database's disk until it is archived.",
     ),
     Metric(
         "wallet_standby_lag_seconds",
@@ -52,6 +52,8 @@ SERVER: Final = (
                 says="Standby {standby} is {duration} behind",
                 means="Merchants notice nothing. If the primary fails now, a standby that is not "
                 "synchronous loses this much.",
+                first="Is the standby's machine busy, or the network between slow? If it was taken away for "
+                "good, the alert ends after an hour.",
             ),
             Alert(
                 "WalletStandbyGone",
@@ -62,11 +64,10 @@ SERVER: Final = (
                 says="Standby {standby} was connected an hour ago and is not now",
                 means="If it was the only synchronous one, commits wait and merchants' calls time out. "
                 "Otherwise they notice nothing.",
-                first="Start that PostgreSQL, and read its log.",
+                first="Start that PostgreSQL, and read its log. If it was taken away for good, the alert "
+                "ends after an hour.",
             ),
         ),
-        "Is the standby's machine busy, or the network between slow? If it was taken away for good, the "
-        "alert ends after an hour.",
     ),
     Metric(
         "wallet_certificate_left_seconds",
@@ -81,6 +82,8 @@ SERVER: Final = (
                 "ticket",
                 says="The certificate of WALLET_PUBLIC_URL ends in {duration}",
                 means="Nothing fails yet. From its end on every call of every merchant fails.",
+                first="Renew the certificate at the proxy in front of the web processes, and load it there. "
+                "If an authority of your own signs it, WALLET_CA_FILE names that authority.",
             ),
             Alert(
                 "WalletCertificateEnded",
@@ -89,11 +92,10 @@ SERVER: Final = (
                 "page",
                 says="The certificate of WALLET_PUBLIC_URL ends in {duration}, or is not trusted",
                 means="Every call of every merchant fails from its end on.",
-                first="Renew the certificate at the proxy now, and load it there.",
+                first="Renew the certificate at the proxy now, and load it there. If an authority of your "
+                "own signs it, WALLET_CA_FILE names that authority.",
             ),
         ),
-        "Renew the certificate at the proxy in front of the web processes, and load it there. If an "
-        "authority of your own signs it, WALLET_CA_FILE names that authority.",
     ),
 )
 
