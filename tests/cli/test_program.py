@@ -387,6 +387,24 @@ def test_where_nothing_runs_the_command_says_how_to_start_it(tmp_path: Path) -> 
     assert not folder.exists()
 
 
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("withdrawals", "approve", "1", "--reason", "x"), "Error: No such option: --reason\n"),
+        (("withdrawals", "list", "--statu", "paid"), "No such option: --statu (Possible options: --status)"),
+        (
+            ("merchant", "set", "Shop", "--fee", "1%"),
+            "(Possible options: --transfer-fee-rate, --withdraw-fee-min, --withdraw-fee-rate)",
+        ),
+        (("withdrawals", "list", "Shop"), "extra argument(s) (Shop). A merchant follows after --merchant\n"),
+    ],
+)
+def test_what_is_suggested_for_a_wrong_word_means_the_same(arguments: tuple[str, ...], said: str) -> None:
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 2
+    assert said in result.stderr
+
+
 def test_with_json_what_could_not_be_asked_is_answered_with_a_document(wallet: Wallet) -> None:
     for arguments, said in (
         (("withdrawals", "show", "1", "--bogus"), "No such option: --bogus"),
@@ -395,8 +413,11 @@ def test_with_json_what_could_not_be_asked_is_answered_with_a_document(wallet: W
             ("book", "credit", "Shop", "EUR", "1", "--reason", "x"),
             "Invalid value for 'CURRENCY': 'EUR' is not one of 'USDT', 'KFB'.",
         ),
-        (("screening", "show", "x"), "Invalid value for 'NUMBER': It is a whole number"),
-        (("audit", "list", "--limit", "0"), "Invalid value for '--limit': It is greater than or equal to 1"),
+        (("screening", "show", "x"), "Invalid value for 'NUMBER': It must be a whole number"),
+        (
+            ("audit", "list", "--limit", "0"),
+            "Invalid value for '--limit': It must be greater than or equal to 1",
+        ),
         (("rates", "look"), "No such command 'look'. rates has set, remove, list, pause, resume."),
         (("nothing",), "No such command"),
         (("withdrawals", "list", "--status", "lost"), "--status is one of"),

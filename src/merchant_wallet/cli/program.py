@@ -45,6 +45,7 @@ class Program(TyperGroup):
 
             explain_usage(error)
             explain_minus(error)
+            suggest_options(error)
             explain_setting(error)
             failure = explain(error)
             if failure is None:
@@ -71,12 +72,33 @@ def explain_usage(error: Any) -> None:
     )
     if message.startswith(("Value error, ", "Input should be ")):
         said, _, _ = message.removeprefix("Value error, ").partition(", unable to parse")
-        error.message = said.replace("Input should be a valid integer", "It is a whole number").replace(
-            "Input should be", "It is"
+        error.message = said.replace("Input should be a valid integer", "It must be a whole number").replace(
+            "Input should be", "It must be"
         )
     elif message.startswith("No such command") and message.endswith("'.") and not isinstance(group, Program):
         known = ", ".join(getattr(group, "commands", ()))
         error.message = f"{message} {getattr(group, 'name', '')} has {known}."
+
+
+def suggest_options(error: Any) -> None:
+    """Suggest options that are nearly the unknown one, or have one of its words, and --merchant for a name.
+
+    The library suggests what shares a few letters: --json for --reason.
+    """
+    params = getattr(getattr(getattr(error, "ctx", None), "command", None), "params", ())
+    known = sorted(
+        {name for each in params for name in (*each.opts, *each.secondary_opts) if name[:2] == "--"}
+    )
+    if hasattr(error, "possibilities"):
+        # Only a command that is refused needs it.
+        from difflib import get_close_matches
+
+        option = error.option_name
+        words = {word for word in option.split("-") if len(word) > 2}
+        near = get_close_matches(option, known, cutoff=0.75)
+        error.possibilities = near or [name for name in known if words & set(name.split("-"))]
+    elif (getattr(error, "message", None) or "").startswith("Got unexpected") and "--merchant" in known:
+        error.message += ". A merchant follows after --merchant"
 
 
 def explain_minus(error: Exception) -> None:
@@ -97,7 +119,9 @@ def explain_setting(error: Exception) -> None:
     """Say in a usage error how a merchant's setting is typed, or which command has it."""
     option = getattr(error, "option_name", "")
     if isinstance(option, str) and option.startswith(("--payout-", "--first-payout-")):
+        # "[attr-defined]": as above.
         error.message = f"No such option: {option}. `merchant payout-rules` changes it"  # type: ignore[attr-defined]
+        error.possibilities = []  # type: ignore[attr-defined]
     elif found := _ASSIGNED.search(getattr(error, "message", None) or ""):
         # "[attr-defined]": as above.
         error.message = (  # type: ignore[attr-defined]
