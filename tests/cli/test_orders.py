@@ -39,7 +39,7 @@ def test_an_order_that_waits_is_listed_and_approved(wallet: Wallet) -> None:
     assert approved["approvedMs"] >= approved["createdMs"]
     assert (approved["txnStatus"], approved["status"]) == ("0", "pending")
     again = wallet.ask("withdrawals", "approve", "Shop", order_id)
-    assert again == approved
+    assert again == {**approved, "repeated": True}
 
 
 def test_an_empty_list_says_what_its_filter_leaves_out(wallet: Wallet) -> None:
@@ -100,7 +100,9 @@ def test_an_order_is_cancelled_and_its_amount_comes_back(wallet: Wallet) -> None
     assert [step["toStatus"] for step in cancelled["steps"]] == [0, 4]
     assert "cancelled by cli:" in cancelled["steps"][-1]["cause"]
     assert wallet.balance("Shop", "merchant:USDT") == "100"
-    assert wallet.ask("withdrawals", "show", "Shop", order_id) == cancelled
+    assert {**wallet.ask("withdrawals", "show", "Shop", order_id), "repeated": False} == cancelled
+    assert wallet.ask("withdrawals", "cancel", order_id) == {**cancelled, "repeated": True}
+    assert wallet.balance("Shop", "merchant:USDT") == "100"
 
 
 def test_a_frozen_order_is_cancelled_only_when_that_is_confirmed(wallet: Wallet) -> None:
@@ -121,13 +123,15 @@ def test_a_frozen_order_is_cancelled_only_when_that_is_confirmed(wallet: Wallet)
     assert wallet.balance("Shop", "merchant:USDT") == "100"
 
 
-def test_an_order_that_is_finished_is_neither_approved_nor_cancelled(wallet: Wallet) -> None:
+def test_an_order_that_is_finished_is_not_approved_and_stays_as_it_is(wallet: Wallet) -> None:
     merchant_id = open_shop(wallet)
     order_id = wallet.order(merchant_id, "40")
     wallet.run("withdrawals", "cancel", "Shop", order_id)
-    for command in ("approve", "cancel"):
+    for command in ("approve", "refund"):
         said = wallet.refuse("withdrawals", command, "Shop", order_id)
         assert said.startswith("Refused (42202): orderId: an order that is cancelled can't be ")
+    said = wallet.run("withdrawals", "cancel", "Shop", order_id).stderr
+    assert said == f"Order {order_id} was cancelled before: nothing was changed this time.\n"
     shown = wallet.run("withdrawals", "show", order_id).stdout
     assert re.search(r"^1 +pending +cancelled ", shown, re.M)
     assert "none" not in shown.partition("\n\n")[0]
@@ -175,8 +179,9 @@ def test_a_refund_that_was_kept_back_is_given(wallet: Wallet) -> None:
     refunded = wallet.ask("withdrawals", "refund", order_id)
     assert (refunded["txnStatus"], refunded["status"]) == ("6", "refunded")
     assert wallet.balance("Shop", "merchant:USDT") == "100"
-    assert "Refused (42202)" in wallet.refuse("withdrawals", "refund", "Shop", order_id)
-    assert wallet.ask("withdrawals", "show", order_id) == refunded
+    assert wallet.ask("withdrawals", "refund", "Shop", order_id) == {**refunded, "repeated": True}
+    assert wallet.balance("Shop", "merchant:USDT") == "100"
+    assert {**wallet.ask("withdrawals", "show", order_id), "repeated": False} == refunded
     assert wallet.ask("book", "verify")["ok"] is True
 
 
@@ -265,12 +270,13 @@ def test_fees_are_listed_and_taken_out_with_a_reason(wallet: Wallet) -> None:
 
 def test_a_chain_is_frozen_by_an_operator_and_thawed(wallet: Wallet) -> None:
     open_shop(wallet)
-    assert "neither frozen nor stopped" in wallet.refuse("wallets", "resume", "ERC20")
+    assert "neither frozen nor stopped" in wallet.run("wallets", "resume", "ERC20").stderr
     frozen = wallet.ask("wallets", "stop", "ERC20", "--reason", "a look at the books")
     assert [(stop["chainType"], stop["cause"]) for stop in frozen["stops"]] == [
         ("ERC20", "a look at the books")
     ]
-    assert "had stopped" in wallet.refuse("wallets", "stop", "ERC20", "--reason", "again")
+    again = wallet.ask("wallets", "stop", "ERC20", "--reason", "again")
+    assert again == {**frozen, "repeated": True}
     assert "ERC20 pays nothing" in wallet.run("doctor", status=1).stdout
     assert "a look at the books" in wallet.run("wallets", "list").stdout
     assert wallet.ask("wallets", "resume", "ERC20")["stops"] == []

@@ -67,6 +67,8 @@ def stop(
 ) -> None:
     """Sign nothing new on a chain. What was signed before is still sent.
 
+    A repeated command changes nothing, and shows your first reason and its time.
+
     \b
     Example:
       merchant-wallet wallets stop ERC20 --reason "the node shows odd balances"
@@ -75,11 +77,13 @@ def stop(
     async def act(session: Session) -> dict[str, Any]:
         from merchant_wallet.withdrawals import acts
 
-        if not await acts.stop_chain(session.conn, session.author(), chain, reason):
-            raise Failure(f"You had stopped payouts on {chain} before, nothing was changed.")
-        return await _read(session)
+        is_new = await acts.stop_chain(session.conn, session.author(), chain, reason)
+        return {**await _read(session), "repeated": not is_new}
 
-    terminal.print_list(run(data, act), "stops", STOP_COLUMNS, as_json)
+    document = run(data, act)
+    terminal.print_list(document, "stops", STOP_COLUMNS, as_json)
+    if document["repeated"]:
+        terminal.note(f"You had stopped payouts on {chain} before: nothing was changed this time.")
 
 
 @app.command()
@@ -109,7 +113,7 @@ def resume(
         async with session.conn.transaction():
             before, after = await stops.read_stopped(session.conn, chain), acts.describe_resumed()
             if before["stoppedBy"] is None:
-                raise Failure(f"Payouts on {chain} were neither frozen nor stopped, nothing was changed.")
+                return {**await _read(session), "repeated": True}, None
             subject = acts.format_subject(chain)
             proposed = await propose(session, acts.THAW, subject, (before, after), reason)
             if proposed is None:
@@ -118,13 +122,15 @@ def resume(
                     await acts.resume_chain(session.conn, author, chain, before)
                 except ChangeRefused as refused:
                     raise Failure(str(refused)) from None
-        return await _read(session), proposed
+        return {**await _read(session), "repeated": False}, proposed
 
     document, proposed = run(data, act)
     if proposed is not None:
         print_proposed(proposed, as_json)
         return
     terminal.print_list(document, "wallets", WALLET_COLUMNS, as_json)
+    if document["repeated"]:
+        terminal.note(f"Payouts on {chain} are neither frozen nor stopped: nothing was changed.")
 
 
 keep_former_name(app, "freeze", "stop", stop)

@@ -252,6 +252,8 @@ def approve(names: OrderArgument, data: DataOption = None, as_json: JsonOption =
 
     document = run(data, act)
     _print_order(document, as_json)
+    if document["repeated"]:
+        terminal.note(f"You approved order {document['orderId']} before: nothing was changed this time.")
     approvals = document["approvals"]
     if approvals["given"] < approvals["needed"]:
         terminal.note(
@@ -283,9 +285,10 @@ def cancel(
       merchant-wallet withdrawals cancel 8589934595 --reason "the customer asked"
     """
     from merchant_wallet.book.commands import Cancel
+    from merchant_wallet.book.rules.withdrawals import CANCELLED
 
     make_command = partial(Cancel, actor=find_actor(), even_frozen=even_frozen)
-    _print_order(_move(names, make_command, data, reason), as_json)
+    _print_moved(_move(names, make_command, CANCELLED, data, reason), as_json)
 
 
 @app.command()
@@ -297,8 +300,9 @@ def refund(names: OrderArgument, data: DataOption = None, as_json: JsonOption = 
       merchant-wallet withdrawals refund 8589934595
     """
     from merchant_wallet.book.commands import Refund
+    from merchant_wallet.book.rules.withdrawals import REFUNDED
 
-    _print_order(_move(names, Refund, data), as_json)
+    _print_moved(_move(names, Refund, REFUNDED, data), as_json)
 
 
 @app.command()
@@ -354,6 +358,7 @@ async def _approve(session: Session, names: list[str]) -> dict[str, Any]:
     from merchant_wallet.base.codes import Refused
     from merchant_wallet.book.commands import Approve
     from merchant_wallet.book.outcomes import ORDER_UNKNOWN
+    from merchant_wallet.book.rules.withdrawals import PAID, PENDING, PROCESSING
     from merchant_wallet.operators import order_approvals
     from merchant_wallet.reporting import books
 
@@ -364,27 +369,36 @@ async def _approve(session: Session, names: list[str]) -> dict[str, Any]:
 
     if found is None:
         raise Refused(ORDER_UNKNOWN)
+    if found.approved_by == actor and found.order.status in (PENDING, PROCESSING, PAID):
+        return {**await _read(session, merchant_id, order_id), "repeated": True}
     limit_units = session.settings.approval_day_limit
     count = order_approvals.make_count(actor, found.order, at_ms=now_ms(), limit_units=limit_units)
     eligible_ms = await order_approvals.read_eligible_ms(session.conn, actor, merchant_id)
     await session.ask(merchant_id, Approve(order_id, actor, eligible_ms), count)
-    return await _read(session, merchant_id, order_id)
+    return {**await _read(session, merchant_id, order_id), "repeated": False}
 
 
 def _move(
     names: list[str],
     make_command: "Callable[[int], Command]",
+    status: int,
     data: DataOption,
     reason: str | None = None,
 ) -> dict[str, Any]:
-    """Locate an order, and have its book carry out the command that is made for its orderId."""
+    """Locate an order, and have its book carry out the command that is made for its orderId.
+
+    An order that is in `status` already stays as it is: the command was repeated.
+    """
 
     async def act(session: Session) -> dict[str, Any]:
         from merchant_wallet.cli.second_person import describe_reason
 
         merchant_id, order_id = await _locate(session, names)
+        found = await _read(session, merchant_id, order_id)
+        if found["txnStatus"] == str(status):
+            return {**found, "repeated": True}
         await session.ask(merchant_id, make_command(order_id), facts=describe_reason(reason))
-        return await _read(session, merchant_id, order_id)
+        return {**await _read(session, merchant_id, order_id), "repeated": False}
 
     return run(data, act)
 
@@ -434,7 +448,7 @@ def _print_order(document: dict[str, Any], as_json: bool) -> None:
         terminal.print_document(document)
     else:
         # People see feePercent and the status in words, and what there is.
-        left_out = ("rate", "txnStatus")
+        left_out = ("rate", "txnStatus", "repeated")
         shown = _show(document)
         terminal.print_answer(
             {
@@ -452,6 +466,13 @@ def _print_order(document: dict[str, Any], as_json: bool) -> None:
             if rows:
                 terminal.print_table(columns, rows, follows=True)
     note_lookalikes(document["lookalikes"])
+
+
+def _print_moved(document: dict[str, Any], as_json: bool) -> None:
+    _print_order(document, as_json)
+    if document["repeated"]:
+        number, status = document["orderId"], document["status"]
+        terminal.note(f"Order {number} was {status} before: nothing was changed this time.")
 
 
 def describe(shown: "WithdrawalView") -> dict[str, Any]:
