@@ -78,6 +78,14 @@ def test_what_arrives_at_a_merchants_own_address_is_its_balance(wallet: Wallet, 
     assert "credited       25.5 USDT\n" in printed
 
 
+def test_a_simulated_deposit_to_nobodys_address_is_said_to_be_lost(wallet: Wallet) -> None:
+    open_shop(wallet)
+    address = wallet.ask("merchant", "show", "Shop")["depositAddress"]
+    assert wallet.run("deposits", "simulate", address, "1").stderr == ""
+    lost = wallet.run("deposits", "simulate", "0x52908400098527886E0F7030069857D2E4169EE7", "1")
+    assert lost.stderr == "It is no address of a sub-user or a merchant: nothing is credited.\n"
+
+
 def test_what_arrives_at_a_wallet_is_shown_before_it_is_final(wallet: Wallet) -> None:
     merchant_id = open_shop(wallet, confirm_ms=3_600_000)
     user = wallet.register(merchant_id, "alice")

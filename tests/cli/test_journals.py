@@ -80,6 +80,10 @@ def test_an_entry_is_shown_by_its_id_or_its_reference_with_the_balances_after_it
         order["entryId"],
     )
     assert order["facts"]["deadlineMs"] > order["atMs"]
+    assert (order["feePercent"], shown["feePercent"]) == ("0", None)
+    printed = shop.run("book", "entry", order["entryId"]).stdout
+    assert "feePercent    0%\n" in printed
+    assert "rate " not in printed
     assert "There is no entry 8589999999" in shop.refuse("book", "entry", "8589999999")
 
 

@@ -186,7 +186,8 @@ def test_sessions_of_other_roles_are_counted_without_a_right_to_look_at_them() -
     [(50, 100, "ok"), (10, 100, "hint"), (4, 100, "wrong"), (0.5, 2, "wrong"), (3, 10, "ok")],
 )
 def test_a_full_disk_is_seen_before_it_is_full(free: float, total: float, word: str) -> None:
-    assert judge_disks({Path("/srv"): (int(free * GIB), int(total * GIB))}).word == word
+    found = judge_disks({Path("/srv"): (int(free * GIB), int(total * GIB))})
+    assert (found.word, found.text) == (word, f"/srv has {free:.1f} GiB free, {free / total:.0%}")
 
 
 def test_nothing_is_said_of_folders_that_are_not_there() -> None:

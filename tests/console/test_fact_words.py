@@ -70,6 +70,12 @@ def make_entry(action: str, before: Any, after: Any) -> AuditEntry:
     return AuditEntry(7, NOW_MS, "operator:ann", action, subject, 1001, "192.0.2.1", before, after, b"")
 
 
+def test_who_stopped_payouts_is_told_before_each_cause() -> None:
+    facts = {"stoppedBy": "cli:root: a look; reconciliation: less is held"}
+    said = say_fact("stoppedBy", facts, {}, ENGLISH)
+    assert said == "root, on the command line: a look; reconciliation: less is held"
+
+
 def test_every_act_is_a_sentence_without_program_text_in_both_languages() -> None:
     facts, names = make_facts(), {1001: "Lantern & Sons"}
     turned = {name: not value if isinstance(value, bool) else None for name, value in facts.items()}

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Read and verify the log of what was changed by whom.", no_args_is_help=True)
 
-LIST_COLUMNS = terminal.Table("auditNo", "atMs", "sentence", "source", spare=("source",))
+LIST_COLUMNS = terminal.Table("auditNo", "atMs", "action", "sentence", "source", spare=("source", "action"))
 
 
 @app.command("list")
@@ -81,7 +81,7 @@ def list_some(
 
     document = run(data, act)
     hidden = (
-        "Actors and actions are compared whole: operator:ann, cli:root, merchant.set."
+        "Actors and actions are compared whole: operator:ann, cli:root, merchant.set. --json has both."
         if actor or action
         else ""
     )

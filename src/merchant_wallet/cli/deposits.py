@@ -377,6 +377,7 @@ def simulate(
         from merchant_wallet.base.clock import now_ms
         from merchant_wallet.chains.sandbox.reader import compute_tx_hash
         from merchant_wallet.deposits.sandbox_deposits import add_deposit
+        from merchant_wallet.merchants import own_addresses
 
         if not session.settings.sandbox:
             raise Failure("Deposits can be simulated only in the sandbox. This service runs on real chains.")
@@ -401,6 +402,10 @@ def simulate(
             "address": address,
             "amount": amount,
             "finalMs": arrival.at_ms + session.settings.sandbox_confirm_ms,
+            "isOurs": await own_addresses.find(session.conn, recipient) is own_addresses.Own.DEPOSIT,
         }
 
-    terminal.print_answer(run(data, act), as_json)
+    document = run(data, act)
+    terminal.print_answer(document, as_json)
+    if not document["isOurs"]:
+        terminal.note("It is no address of a sub-user or a merchant: nothing is credited.")

@@ -182,6 +182,8 @@ def print_report(document: dict[str, Any]) -> None:
         return format_units(sum([parse_signed(moved[side]) for moved in account["movements"]]))
 
     accounts = document["accounts"]
+    if not accounts:
+        terminal.note("No book had an entry in this period or before it.")
     terminal.print_table(
         ACCOUNT_COLUMNS, [{**one, "in": total(one, "in"), "out": total(one, "out")} for one in accounts]
     )
@@ -190,7 +192,8 @@ def print_report(document: dict[str, Any]) -> None:
         for one in accounts
         for moved in one["movements"]
     ]
-    terminal.print_table(KIND_COLUMNS, kinds, follows=True)
+    if accounts:
+        terminal.print_table(KIND_COLUMNS, kinds, follows=True)
     for columns, name in ((FEE_COLUMNS, "networkFees"), (HOT_COLUMNS, "hotWalletCoins")):
         if document[name]:
             terminal.print_table(columns, document[name], follows=True)

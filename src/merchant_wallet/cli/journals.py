@@ -35,6 +35,8 @@ BOOK_COLUMNS: Final = terminal.Table(
 
 UNIT_FACTS: Final = ("arrival", "fee", "secondLimit")
 """Facts of an entry that are amounts in units."""
+FEE_KINDS: Final = ("withdraw", "user_to_merchant")
+"""Entries whose rate is that of a fee. The rate of others is what a currency was worth."""
 DEADLINE: Final = "deadline"
 """The fact of an entry that is a moment."""
 POSTING_COLUMNS: Final = terminal.Table(
@@ -83,7 +85,10 @@ def entry(
         terminal.print_document(document)
         return
     facts = {name: value for name, value in document["facts"].items() if name not in document}
-    fields = {name: value for name, value in document.items() if name not in ("facts", "postings")}
+    # People read an exchange's rate, or a fee's percentage.
+    rate = "rate" if document["feePercent"] is None else "feePercent"
+    left_out = {"facts", "postings", "rate", "feePercent"} - {rate}
+    fields = {name: value for name, value in document.items() if name not in left_out}
     terminal.print_answer({**fields, **facts}, as_json)
     terminal.print_table(POSTING_COLUMNS, document["postings"], follows=True)
 
@@ -117,6 +122,7 @@ def describe_entry(shown: "EntryShown") -> dict[str, Any]:
         "reference": one.mc_order_id,
         "orderId": shown.order_id,
         "rate": format_rate(one.rate_e8) if one.rate_e8 else None,
+        "feePercent": format_rate(one.rate_e8 * 100) if one.kind in FEE_KINDS else None,
         "archived": shown.is_archived,
         "hash": one.hash.hex(),
         "previousHash": shown.previous_hash.hex(),

@@ -296,7 +296,10 @@ def _count_needed(sides: Mapping[str, int], side: str | None = None) -> int:
 
 def judge_disks(spaces: Mapping[Path, tuple[int, int]]) -> Finding:
     """Judge the free and total bytes of the disks below these folders."""
-    text = ", ".join(f"{folder} has {free / 2**30:.1f} GiB free" for folder, (free, _) in spaces.items())
+    text = ", ".join(
+        f"{folder} has {free / 2**30:.1f} GiB free, {free / max(total, 1):.0%}"
+        for folder, (free, total) in spaces.items()
+    )
     scarce = [
         str(folder)
         for folder, (free, total) in spaces.items()
@@ -305,7 +308,11 @@ def judge_disks(spaces: Mapping[Path, tuple[int, int]]) -> Finding:
     if scarce:
         return Finding("disk", text, f"make room on the disk of {', '.join(scarce)}")
     little = any(free < total * GOOD_FREE_SHARE for free, total in spaces.values())
-    return Finding("disk", text or "no folder yet", hint="make room before it is urgent" if little else None)
+    return Finding(
+        "disk",
+        text or "no folder yet",
+        hint=f"make room: below {MIN_FREE_SHARE:.0%} it is urgent" if little else None,
+    )
 
 
 def judge_roles(found: Sequence[tuple[str, str | None, bool]]) -> Finding:

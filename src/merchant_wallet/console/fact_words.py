@@ -195,9 +195,7 @@ _IN_USDT: Final = frozenset(
 )
 """Amounts as texts. Their currency is USDT unless a fact beside them names it, or another asset."""
 _SPANS: Final = frozenset({"maxAgeMs", "overlapMs", "deadline_after_ms"})
-_ACTORS: Final = frozenset(
-    {"actor", "approvedBy", "askedBy", "firstApprovedBy", "proposedBy", "proposed_by", "stoppedBy"}
-)
+_ACTORS: Final = frozenset({"actor", "approvedBy", "askedBy", "firstApprovedBy", "proposedBy", "proposed_by"})
 _CAUSES: Final = frozenset({"cause", "causes", "outcome", "problem", "reason"})
 _NOTHING: Final[Mapping[str, str]] = {
     "allowed-addresses": N_("anywhere"),
@@ -290,11 +288,19 @@ def say_fact(
     if name in _CAUSES:
         told = str(value)
         return say_refusal(told, translate) if _is_refusal(name, facts) else say_cause(told, translate)
+    if name == "stoppedBy":
+        return "; ".join(_say_stop(one, translate) for one in str(value).split("; "))
     if name in _ACTORS:
         return "; ".join(say_actor(one, translate) for one in str(value).split("; "))
     if isinstance(value, int):
         return _say_number(name, value, facts, names)
     return _say_text(name, str(value), facts)
+
+
+def _say_stop(text: str, translate: Translate) -> str:
+    """Who stopped payouts, and why: `cli:root: a look at the books`. A cause may have a semicolon."""
+    actor, colon, cause = text.partition(": ")
+    return f"{say_actor(actor, translate)}{colon}{cause}"
 
 
 def _is_refusal(name: str, facts: Mapping[str, Any]) -> bool:
