@@ -172,7 +172,8 @@ def test_the_log_speaks_in_words_with_names_and_an_entry_has_what_filters_take(
         ("withdrawal.approve.asked", "asked to approve a withdrawal"),
         ("withdrawal.approve.refused", "asked to approve a withdrawal, which was refused"),
         ("merchant.set.propose", "proposed to change a merchant's settings"),
-        ("sandbox.approve.asked", "asked for: played: a withdrawal was approved"),
+        ("sandbox.approve.asked", "simulated the approval of a withdrawal (request)"),
+        ("sandbox.hold_refund", "set whether a test order's refund waits"),
         ("something.new", "something.new"),
     ],
 )

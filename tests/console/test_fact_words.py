@@ -112,7 +112,7 @@ def test_every_act_is_a_sentence_without_program_text_in_both_languages() -> Non
         (
             "book.debit.asked",
             msgspec.to_builtins(Adjust("KFB", -12_500_000, "paid twice", "cli:root", "alice", "bank-7")),
-            "ann asked to debit a merchant's balance: order 8589934595. Currency: KFB; Amount: −12.5 KFB;"
+            "ann asked to debit a merchant's balance: order 8589934595. Currency: KFB; Amount: −12.50 KFB;"
             " Reason: paid twice; Person: root, on the command line; Sub-user: alice; Reference: bank-7",
         ),
         (
@@ -168,8 +168,11 @@ def test_each_fact_of_the_table_of_acts_has_words_in_chinese() -> None:
             "Status: Cancelled; Approved by: ann, on the command line",
         ),
         ({"eligible_ms": NOW_MS}, "Approvals count from: 2025-11-29 10:40:00.123Z"),
-        ({"currency": "KFB", "signed_units": -12_500_000}, "Currency: KFB; Amount: −12.5 KFB"),
-        ({"amount": "-5000.5"}, "Amount: −5,000.5 USDT"),
+        ({"currency": "KFB", "signed_units": -12_500_000}, "Currency: KFB; Amount: −12.50 KFB"),
+        ({"amount": "-5000.5"}, "Amount: −5,000.50 USDT"),
+        ({"amount": "0.123456789"}, "Amount: 0.123456789 USDT"),
+        ({"limitDay": "12000.5", "currency": "KFB"}, "Limit per day: 12,000.50 KFB; Currency: KFB"),
+        ({"limitDebit": "5000", "limitDay": None}, "Limit per debit: 5,000.00; Limit per day: no limit"),
         (
             {"maxAgeMs": 90_000, "overlapMs": None},
             "Holds for: 1.5 min; The old secret works for another: It ends now",
@@ -210,7 +213,7 @@ def test_facts_have_names_and_units(facts: dict[str, Any], said: str) -> None:
         ({"frozen": True, "cause": "a test of the sandbox froze it"}, "已冻结: 是; 原因: 沙盒测试将其冻结"),
         (
             {"allowed": [], "minimum_arrival_units": 2_500_000},
-            "允许的提现地址: 任何地址; 最低到账金额: 2.5 USDT",
+            "允许的提现地址: 任何地址; 最低到账金额: 2.50 USDT",
         ),
         ({"second factor": "first code"}, "第二重验证: 验证器的首个验证码"),
         ({"state": "accepted", "month": "2026-10"}, "状态: 已接受; 月份: 2026-10"),

@@ -239,7 +239,7 @@ def test_a_merchants_own_person_has_the_part_of_the_audit_log_that_is_its_own(
         rows = read_rows(own, f"{FINANCE}/files/send?{query}{more}")
         assert {row["Merchant"] for row in rows} == {"街角小店"}
         told = [(row["Person"], row["Action"], row["After"], row["Source"]) for row in rows]
-        assert ("The platform", "changed a merchant's settings", "Approval above: 1,000 USDT", "") in told
+        assert ("The platform", "changed a merchant's settings", "Approval above: 1,000.00 USDT", "") in told
         assert (
             f"{own.name}, of the merchant",
             "rolled a key's secret",

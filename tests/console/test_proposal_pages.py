@@ -40,11 +40,11 @@ def test_a_limit_or_a_list_that_is_taken_away_is_told_as_none_at_all(shop: Shop,
     url = proposal_of(set_(ann, shop, allowed_addresses="", daily_limit="", reason=WHY))
     assert facts(bob.page(url)) == {
         "Where withdrawals may go": (ADDRESS, "anywhere"),
-        "Limit of orders a day": ("7,000 USDT", "no limit"),
+        "Limit of orders a day": ("7,000.00 USDT", "no limit"),
     }
     assert facts(in_chinese(bob).page(url)) == {
         "允许的提现地址": (ADDRESS, "任何地址"),
-        "每日订单限额": ("7,000 USDT", "不限"),
+        "每日订单限额": ("7,000.00 USDT", "不限"),
     }
 
 

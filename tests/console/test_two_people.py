@@ -38,7 +38,7 @@ def test_one_operator_alone_cannot_raise_both_limits(platform: Platform, shop: S
     assert limits(platform, shop) == (1000, 100000)
     assert WHY in read_text(bob.page(f"/console/merchants/{shop.merchant_id}/settings"))
     page = read_text(bob.page(url))
-    for text in ("1,000 USDT", "500,000 USDT", WHY, f"Proposed by {ann.name}"):
+    for text in ("1,000.00 USDT", "500,000.00 USDT", WHY, f"Proposed by {ann.name}"):
         assert text in page
     assert bob.follow(accept(bob, url)).status_code == 200
     assert limits(platform, shop) == (500000, 1000000)

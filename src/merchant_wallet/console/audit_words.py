@@ -126,25 +126,25 @@ ACTIONS: Final[Mapping[str, str]] = {
 }
 """Each action as what its actor did."""
 SANDBOX_ACTIONS: Final[Mapping[str, str]] = {
-    "sandbox.accept_callback": N_("played: a callback was accepted"),
-    "sandbox.approve": N_("played: a withdrawal was approved"),
-    "sandbox.cancel": N_("played: a withdrawal was cancelled"),
-    "sandbox.confirm": N_("played: a deposit was confirmed"),
-    "sandbox.deposit": N_("played: a deposit arrived"),
-    "sandbox.end_transfer": N_("played: a transfer ended"),
-    "sandbox.freeze": N_("played: a withdrawal was frozen"),
-    "sandbox.fund": N_("played: test money was added"),
-    "sandbox.hold_refund": N_("played: refunds wait or go on"),
-    "month.simulate": N_("played: a month was made up"),
-    "sandbox.order": N_("played: a withdrawal was created"),
-    "sandbox.reorganise": N_("played: a deposit disappeared from the chain"),
-    "sandbox.resend_callback": N_("played: a callback was sent again"),
-    "sandbox.screening": N_("played: screening decided"),
+    "sandbox.accept_callback": N_("simulated the acceptance of a callback"),
+    "sandbox.approve": N_("simulated the approval of a withdrawal"),
+    "sandbox.cancel": N_("simulated the cancellation of a withdrawal"),
+    "sandbox.confirm": N_("simulated the confirmation of a deposit"),
+    "sandbox.deposit": N_("simulated the arrival of a deposit"),
+    "sandbox.end_transfer": N_("simulated the end of a transfer"),
+    "sandbox.freeze": N_("simulated the freezing of a withdrawal"),
+    "sandbox.fund": N_("added test money"),
+    "sandbox.hold_refund": N_("set whether a test order's refund waits"),
+    "month.simulate": N_("made up a month"),
+    "sandbox.order": N_("simulated the creation of a withdrawal"),
+    "sandbox.reorganise": N_("simulated a deposit's loss of its block"),
+    "sandbox.resend_callback": N_("simulated the resending of a callback"),
+    "sandbox.screening": N_("simulated a decision of screening"),
 }
 """What merchants play in the sandbox, for their tests."""
 PLAYED_STAGES: Final[Mapping[str, str]] = {
-    "asked": N_("asked for: {what}"),
-    "refused": N_("was refused: {what}"),
+    "asked": N_("{what} (request)"),
+    "refused": N_("{what} (refused)"),
 }
 """The last part of an action of the sandbox that is not done by itself."""
 REQUESTS: Final[Mapping[str, str]] = {
@@ -263,6 +263,8 @@ def say_subject(subject: str, names: Mapping[int, str], translate: Translate) ->
         return names.get(int(which), which), f"/console/merchants/{which}"
     if kind == "operator":
         return which, ""
+    if kind == "rate":
+        which = which.replace(":", " → ")
     said = translate(SUBJECTS[kind], which=which) if kind in SUBJECTS and which else subject
     return said, f"/console/withdrawals/{which}" if kind == "order" and which.isdecimal() else ""
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from merchant_wallet.base.currencies import USDT
 from merchant_wallet.base.moments import format_moment
-from merchant_wallet.base.money import format_rate, format_units
+from merchant_wallet.base.money import format_rate, parse_units
 from merchant_wallet.book.rules.withdrawals import BY_LIMIT, PENDING
 from merchant_wallet.console.missing_rights import ROLE_NAMES
 from merchant_wallet.console.setting_fields import PERCENT, list_fields
@@ -23,7 +23,7 @@ from merchant_wallet.web.causes import say_cause
 from merchant_wallet.web.kinds import ORDER_STATUSES
 from merchant_wallet.web.languages import N_
 from merchant_wallet.web.refusals import say_refusal
-from merchant_wallet.web.templates import group_digits
+from merchant_wallet.web.templates import group_digits, show_money
 from merchant_wallet.web.typed_values import show_percent, show_time
 
 FACTS: Final[Mapping[str, str]] = {
@@ -88,7 +88,7 @@ FACTS: Final[Mapping[str, str]] = {
     "hadPin": N_("Had a PIN"),
     "hasPin": N_("Has a PIN"),
     "hotWallet": N_("Hot wallet"),
-    "isHeld": N_("Held"),
+    "isHeld": N_("Refund waits"),
     "is_own_wallet": N_("To a wallet of the platform"),
     "keyPath": N_("Path of its key"),
     "kinds": N_("Kinds of messages"),
@@ -194,6 +194,8 @@ _IN_USDT: Final = frozenset(
     }
 )
 """Amounts as texts. Their currency is USDT unless a fact beside them names it, or another asset."""
+_IN_OWN_CURRENCY: Final = frozenset({"limitDebit", "limitDay"})
+"""Amounts as texts in the currency of a wallet, which is said if a fact beside them names it."""
 _SPANS: Final = frozenset({"maxAgeMs", "overlapMs", "deadline_after_ms"})
 _ACTORS: Final = frozenset({"actor", "approvedBy", "askedBy", "firstApprovedBy", "proposedBy", "proposed_by"})
 _CAUSES: Final = frozenset({"cause", "causes", "outcome", "problem", "reason"})
@@ -320,7 +322,7 @@ def _say_number(name: str, value: int, facts: Mapping[str, Any], names: Mapping[
     if name in ("merchantId", "merchant_id", "lastMerchantId"):
         return names.get(value, str(value))
     if name.endswith(("_units", "Units")):
-        return f"{group_digits(format_units(value))} {facts.get('currency') or USDT}"
+        return f"{show_money(value)} {facts.get('currency') or USDT}"
     if name.endswith("_rate_e8"):
         return show_percent(format_rate(value))
     if name in _SPANS:
@@ -336,9 +338,21 @@ def _say_text(name: str, value: str, facts: Mapping[str, Any]) -> str:
     if name in _PERCENTS:
         return show_percent(value)
     if name in _IN_USDT and "asset" not in facts:
-        amount = group_digits(value) if _is_decimal(value) else value
-        return f"{amount} {facts.get('currency') or USDT}"
+        return f"{_say_amount(value)} {facts.get('currency') or USDT}"
+    if name in _IN_OWN_CURRENCY:
+        return " ".join(filter(None, (_say_amount(value), facts.get("currency"))))
     return _spell(value).lower() if _is_word(value) else value
+
+
+def _say_amount(text: str) -> str:
+    """An amount that was stored as a text. What is no amount is left as it is."""
+    if not _is_decimal(text):
+        return text
+    try:
+        units = parse_units(text.removeprefix("-"))
+    except ValueError:
+        return group_digits(text)
+    return show_money(-units if text.startswith("-") else units)
 
 
 def _spell(name: str) -> str:
