@@ -14,6 +14,7 @@ from merchant_wallet.custody.report import ReportContext, describe_comparison
 
 RECONCILIATION = "/console/reconciliation"
 COIN = 1_000_000
+NOW_MS = 1_764_412_800_123
 
 
 def compare(
@@ -50,6 +51,25 @@ def test_each_difference_is_told_with_its_reason(platform: Platform, people: Peo
     page = operator.page(f"{RECONCILIATION}/ERC20/{link}")
     assert f'data-copy="{stolen.tx_hash}"' in page
     assert "Difference" in read_text(page)
+
+
+def test_a_held_deposit_leads_to_its_page_and_is_no_unexplained_difference(
+    platform: Platform, people: People
+) -> None:
+    held = Movement("0x" + "ce" * 32, 3, False, NOW_MS, bytes(19) + b"\1", bytes(19) + b"\2", 7 * COIN)
+    keep(platform, [JudgedMovement(held, at_hot=False, is_booked=False, is_held=True)], 107 * COIN, 2500)
+    operator = people.signed_in("operator")
+    history = operator.page(f"{RECONCILIATION}/ERC20")
+    link = history.split(f'href="{RECONCILIATION}/ERC20/')[1].split('"')[0]
+    page = operator.page(f"{RECONCILIATION}/ERC20/{link}")
+    assert f'href="/console/deposits/ERC20/{held.tx_hash}/3"' in page
+    assert f"{NOW_MS:,}" not in page, "the sandbox has no blocks: the number is a moment"
+    finance = read_text(operator.page("/console/finance/solvency"))
+    assert "with a difference that needs a person" in finance
+    assert "unexplained" not in finance
+    inbox = read_text(operator.page("/console/inbox?show=all"))
+    assert "a person has to look at an explained difference" in inbox
+    assert "Unexplained" not in inbox
 
 
 def test_a_comparison_that_could_not_be_made_says_why_beside_the_last_that_was(

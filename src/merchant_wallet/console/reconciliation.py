@@ -37,6 +37,8 @@ MEANINGS: Final = {
     comparison.REMAINDER: N_("Parts of a unit that add up to whole units at an address"),
 }
 """Every kind of difference in words."""
+OF_DEPOSITS: Final = frozenset({comparison.DEPOSIT_PENDING, comparison.DEPOSIT_DUST, comparison.DEPOSIT_HELD})
+"""The kinds whose movements are deposits with a page of their own."""
 
 
 class ChainView(msgspec.Struct, frozen=True):
@@ -91,6 +93,7 @@ async def show_result(request: ConsoleRequest, conn: Connection) -> Response:
         chain=chain,
         result=rows[0],
         meanings=MEANINGS,
+        of_deposits=OF_DEPOSITS,
         units=parse_signed,
     )
 

@@ -87,7 +87,7 @@ SOURCES: Final[tuple[Source, ...]] = (
     ),
     Source(
         "difference",
-        N_("Unexplained differences"),
+        N_("Differences between books and chain"),
         {
             "": N_("Books and chain differ on {chain}"),
             "explained": N_("On {chain} a person has to look at an explained difference"),
