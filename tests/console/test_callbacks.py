@@ -90,6 +90,18 @@ def test_an_accepted_attempt_shows_what_was_odd_about_it(careful: Shop, people: 
     assert "answer-error" not in page
 
 
+def test_a_url_that_no_callback_can_go_to_is_warned_of_before_it_is_tried(
+    careful: Shop, people: People
+) -> None:
+    operator, warning = people.signed_in("operator"), "Callbacks to 10.0.0.1 will fail"
+    fields = {**withdrawal(careful.next_order(), "60", "ERC20"), "notifyUrl": "http://10.0.0.1/paid"}
+    order = int(careful.client.do("createMerchantWithdrawOrder", **fields)["orderId"])
+    assert warning in read_text(operator.page(f"/console/withdrawals/{order}"))
+    careful.ask_book(Cancel(order, "cli:ann"))
+    assert warning in read_text(operator.page(f"{CALLBACKS}/evt_{order}_4"))
+    assert "will fail" not in operator.page(f"{CALLBACKS}/{make_event(careful)}")
+
+
 @each_row(
     ("answer", "shown"),
     [

@@ -126,6 +126,7 @@ def test_a_frozen_order_is_played_and_resumed(
     order = {"chainType": "ERC20", "amount": "25", "notifyUrl": endpoint.url}
     assert "Frozen" in play(mei, new_shop, "frozen-order", **order)
     order_id = find_hidden(mei, new_shop, "orderId")
+    assert "Frozen 25.00 USDT" in read_text(mei.page(url_of(new_shop)))
     ann = people.signed_in("operator")
     assert "a test of the sandbox froze it" in read_text(ann.page(f"/console/withdrawals/{order_id}"))
     assert told(endpoint) == []

@@ -41,6 +41,8 @@ CONNECT_TIMEOUT_S: Final = 4.0
 MAX_BYTES: Final = 4096
 MAX_ERROR_LENGTH: Final = 300
 _UNKNOWN_ISSUER: Final = (20, 21)
+_ALL_FAILED: Final = "All connection attempts failed"
+"""What anyio says if no address of a host accepts a connection."""
 """OpenSSL's codes of a chain that ends too early."""
 
 
@@ -200,6 +202,8 @@ def _describe_failure(failure: Exception) -> str:
     if isinstance(failure, ProxyRefused):
         return str(failure)
     refused = find_certificate_error(failure)
+    if refused is None and isinstance(failure, httpcore.ConnectError) and str(failure) == _ALL_FAILED:
+        return "no connection could be opened"
     if refused is None:
         return f"{type(failure).__name__}: {failure}"
     hint = " (does the server send its intermediate certificates?)"

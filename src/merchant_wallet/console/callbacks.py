@@ -15,8 +15,10 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from merchant_wallet.base.invisible_text import show_invisible
+from merchant_wallet.book.rules.withdrawals import CALLED_BACK
 from merchant_wallet.callbacks import acts, outbox
 from merchant_wallet.callbacks.callback_states import State, read_shown_name, show_name
+from merchant_wallet.callbacks.target_policy import find_closed_address, list_networks
 from merchant_wallet.console import flash
 from merchant_wallet.console.filter_values import find_scope, open_page
 from merchant_wallet.console.request import POST, Connection, ConsoleRequest, Page, read_id
@@ -85,8 +87,22 @@ async def show_callback(request: ConsoleRequest, conn: Connection) -> Response:
         line=line,
         attempts=show_attempts(attempts),
         is_cut=len(attempts) == MAX_ATTEMPTS,
+        earlier=await _find_earlier(cell, line),
+        closed=find_closed(request, line.url or ""),
         is_merchant_paused=any(pause[0] == line.merchant_id for pause in await outbox.list_pauses(cell)),
     )
+
+
+async def _find_earlier(cell: Connection, line: CallbackLine) -> CallbackLine | None:
+    """The callback of the same order that is sent first; None if this one waits for no other."""
+    if line.state != State.DUE or line.event_type != "withdrawal":
+        return None
+    for status in sorted(one for one in CALLED_BACK if one < line.status):
+        event_id = f"evt_{line.order_id}_{status}"
+        earlier = await callbacks.find_callback(cell, event_id, line.merchant_id)
+        if earlier is not None and earlier.state in (State.DUE, State.PAUSED):
+            return earlier
+    return None
 
 
 async def resend(request: ConsoleRequest, conn: Connection) -> Response:
@@ -134,6 +150,14 @@ async def resume_merchant(request: ConsoleRequest, conn: Connection) -> Response
     if not await acts.resume_all(conn, cell, request.author, merchant_id):
         return request.redirect(_back(request, merchant_id), N_("It was not paused."), tone=flash.WARN)
     return request.redirect(_back(request, merchant_id), N_("What waited for it is sent."))
+
+
+def find_closed(request: ConsoleRequest, url: str) -> str | None:
+    """The address that a URL names, if no callback may go to it. None for a name, whose addresses are known
+    only at each attempt.
+    """
+    settings = request.context.settings
+    return find_closed_address(url, list_networks(settings.callback_networks, sandbox=settings.sandbox))
 
 
 def show_attempts(attempts: Iterable[Attempt]) -> list[AttemptLine]:

@@ -44,10 +44,7 @@ MEANINGS: Final = {
     "undone": N_("The chain was reorganised and its block is no longer there. Nothing was credited."),
     "pending": N_("Its block is final. The book credits it next, or waits for an exchange rate."),
     "dust": N_("It is final, but below the least deposit until more comes to the address."),
-    "held": N_(
-        "It is final, but its transaction was settled in another block, its block has left the chain, or "
-        "screening holds it."
-    ),
+    "held": N_("It is final. It is credited only if a person decides so."),
     "dropped": N_("A person decided not to credit it."),
     "credited": N_("The book has credited it, once and for good."),
 }

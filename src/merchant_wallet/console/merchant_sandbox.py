@@ -20,6 +20,7 @@ from merchant_wallet.console.form_state import FormState, refill
 from merchant_wallet.console.merchants import ONE, load, url_of
 from merchant_wallet.console.request import POST, Connection, ConsoleRequest, Page, Work
 from merchant_wallet.operators.roles import Right
+from merchant_wallet.reporting import books
 from merchant_wallet.reporting.finance import months
 from merchant_wallet.screening import store as screenings
 from merchant_wallet.screening.screening_states import State
@@ -84,6 +85,7 @@ async def _show(request: ConsoleRequest, conn: Connection, form_state: FormState
     merchant = await load(request, conn)
     merchant_id = merchant.merchant_id
     held = await screenings.list_waiting(conn, state=State.HELD, merchant_id=merchant_id, limit=SHOWN)
+    cell = await request.cells.of(merchant_id)
     frozen = [one for one in await payouts.list_frozen(conn) if one.merchant_id == merchant_id]
     prepared = await months.list_months(conn, limit=1) if request.merchant_id is None else []
     month = await months.find_open(conn) if prepared else None
@@ -97,7 +99,7 @@ async def _show(request: ConsoleRequest, conn: Connection, form_state: FormState
         chains=[(chain, chain) for chain in request.context.chains],
         waiting=await played.list_waiting(conn, merchant_id),
         held=[one for one in held if one.tx_hash is not None],
-        frozen=frozen[:SHOWN],
+        frozen=[await books.show_withdrawal(cell, merchant_id, one.order_id) for one in frozen[:SHOWN]],
         month=month,
         has_months=bool(prepared),
     )

@@ -17,8 +17,8 @@ from starlette.responses import Response
 from merchant_wallet.approvals.changes import ProposedChange
 from merchant_wallet.audit.records import Author
 from merchant_wallet.base.user_input import InvalidInput
-from merchant_wallet.callbacks.target_policy import find_closed_address, list_networks
 from merchant_wallet.console import flash, proposal_forms, setting_fields
+from merchant_wallet.console.callbacks import find_closed
 from merchant_wallet.console.form_state import FormState
 from merchant_wallet.console.merchants import ONE, load, url_of
 from merchant_wallet.console.proposal_forms import Unproposed
@@ -117,15 +117,11 @@ async def change_settings(request: ConsoleRequest, conn: Connection) -> Response
 
 
 def _find_closed(request: ConsoleRequest, before: Merchant, texts: Mapping[str, str]) -> str | None:
-    """The address of a new URL for deposits that no callback may go to. It is accepted like a name, whose
-    addresses are known only at each attempt.
-    """
+    """The address of a new URL for deposits that no callback may go to. The URL is accepted all the same."""
     after = texts.get("deposit-notify-url")
     if after is None or after == before.deposit_notify_url:
         return None
-    settings = request.context.settings
-    networks = list_networks(settings.callback_networks, sandbox=settings.sandbox)
-    return find_closed_address(after, networks)
+    return find_closed(request, after)
 
 
 async def _find_alike(

@@ -17,8 +17,9 @@ from merchant_wallet.book.outcomes import Withdrawal
 from merchant_wallet.book.rules.approvals import count_given_approvals, count_needed_approvals
 from merchant_wallet.book.rules.withdrawals import CALLED_BACK, CANCELLED, EXPIRED, FINAL, PAID, REFUNDED
 from merchant_wallet.book.state import Entry
+from merchant_wallet.callbacks.callback_states import State
 from merchant_wallet.console import screening
-from merchant_wallet.console.callbacks import AttemptLine, show_attempts
+from merchant_wallet.console.callbacks import AttemptLine, find_closed, show_attempts
 from merchant_wallet.console.journal_lines import PostingLine, list_posting_lines
 from merchant_wallet.console.order_notes import NotedOrder, add_notes
 from merchant_wallet.console.order_timeline import Timeline, build_timeline
@@ -111,6 +112,7 @@ async def _read(request: ConsoleRequest, conn: Connection, line: OrderLine) -> d
             await acts.list_resumptions(conn, line.merchant_id, line.order_id) if is_staff else (),
         )
     )
+    is_untold = order.status not in FINAL or any(one.callback.state != State.DELIVERED for one in told)
     postings = await _read_postings(cell, line.merchant_id, order, request.archive)
     shown: dict[str, Any] = {
         "line": line,
@@ -133,6 +135,7 @@ async def _read(request: ConsoleRequest, conn: Connection, line: OrderLine) -> d
         **await screening.view_one(request, conn, screened),
         "noted": await _note(request, conn, line),
         "is_moving": order.status not in FINAL or any(one.callback.state == "due" for one in told),
+        "closed": find_closed(request, order.notify_url) if is_untold else None,
         "not_approvable": (await list_not_approvable(request, conn, [line])).get(line.order_id),
         "approvers": _list_approvers(order, is_staff),
     }

@@ -164,7 +164,7 @@ CAUSES: Final = (
     N_("no answer"),
     N_("not sent: {reason}"),
     N_("no complete answer within {seconds} s"),
-    N_("ConnectError: All connection attempts failed"),
+    N_("no connection could be opened"),
     N_("the host can't be found: {reason}"),
     N_("the certificate is not trusted: {reason}"),
     N_("the answer is longer than {count} bytes"),
