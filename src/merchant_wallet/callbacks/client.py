@@ -41,9 +41,9 @@ CONNECT_TIMEOUT_S: Final = 4.0
 MAX_BYTES: Final = 4096
 MAX_ERROR_LENGTH: Final = 300
 _UNKNOWN_ISSUER: Final = (20, 21)
+"""OpenSSL's codes of a chain that ends too early."""
 _ALL_FAILED: Final = "All connection attempts failed"
 """What anyio says if no address of a host accepts a connection."""
-"""OpenSSL's codes of a chain that ends too early."""
 
 
 def _tidy(error: str | None) -> str | None:
