@@ -120,9 +120,16 @@ def test_callbacks_are_verified_and_shown(sandbox: Sandbox) -> None:
     sandbox.send(first, second)
     said, _ = listen(sandbox, "--limit", "2")
     documents = [json.loads(line) for line in said.splitlines()]
-    assert [each["verified"] for each in documents] == [True, True]
+    assert [(each["verified"], each["accepted"]) for each in documents] == [(True, False), (True, False)]
     assert documents[0]["what"] == "deposit of 10 USDT on TRC20 to alice"
     assert documents[1]["body"] == second.body.decode()
+
+
+def test_what_becomes_of_a_callback_that_is_only_shown_is_said_once(sandbox: Sandbox) -> None:
+    sandbox.send(sandbox.fake.deposit("10"), sandbox.fake.deposit("20"))
+    said, noted = listen(sandbox, "--limit", "2", "--text")
+    assert [line.endswith("(not accepted here)") for line in said.splitlines()] == [True, True]
+    assert noted.count("--forward") == 1
 
 
 def test_what_is_not_genuine_is_shown_and_not_forwarded(sandbox: Sandbox) -> None:

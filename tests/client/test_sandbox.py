@@ -172,16 +172,21 @@ def test_people_are_told_what_follows_from_a_scenario(keys: Mapping[str, str]) -
     done = CliRunner().invoke(app, ["trigger", "order.failed", "--text"], env=dict(keys))
     assert re.search(r"^txnStatus +3  \(failed\)$", done.stdout, re.MULTILINE)
     assert "txnStatus=6` refunds it" in done.stdout
+    assert "where nobody listens" in done.stderr
+    done = CliRunner().invoke(
+        app, ["trigger", "order.paid", "notifyUrl=https://shop.example/paid", "--text"], env=dict(keys)
+    )
+    assert re.search(r"^order.paid: it is paid$", done.stdout, re.MULTILINE)
+    assert "nobody listens" not in done.stderr
 
 
 def test_an_order_that_no_receiver_accepts_says_that_it_waits(keys: Mapping[str, str]) -> None:
     with listening(keys, "--text") as program:
         trigger(keys, "order.paid")
         assert program.stdout is not None
-        first, second = program.stdout.readline(), program.stdout.readline()
-    assert "has status 2 (paid)" in first
-    assert "✓" not in first
-    assert "not accepted here" in second
+        shown = program.stdout.readline()
+    assert "has status 2 (paid), 25 USDT  (not accepted here)" in shown
+    assert "✓" not in shown
 
 
 def test_money_goes_only_to_a_sub_user_that_was_looked_up(keys: Mapping[str, str]) -> None:

@@ -51,9 +51,9 @@ FORWARD_TIMEOUT_S: Final = 10.0
 LONGEST_WAIT_S: Final = 30.0
 MAX_LINE_BYTES: Final = 256 * 1024
 UNKNOWN_EVENT: Final = 40401
-NOT_ACCEPTED: Final = (
-    "not accepted here: it comes again unless notifyUrl accepts it, and the order's next event waits for it; "
-    "--forward URL sends it to a receiver that can accept it"
+SHOWN_ONLY: Final = (
+    "Without --forward URL callbacks are only shown. One that its notifyUrl does not accept comes again, "
+    "and the later callbacks of its order wait."
 )
 SENT_HEADERS: Final[tuple[str, ...]] = (
     "content-type",
@@ -133,6 +133,8 @@ def listen(
     with chosen.open() as wallet:
         listener = Listener(wallet, chosen, forward, accept, wants_json(as_json), after or "")
         note(f"Listening at {chosen.base_url} as {chosen.app_key}. Ctrl-C ends it.")
+        if forward is None:
+            note(SHOWN_ONLY)
         for line in follow(listener):
             handle(listener, Came.read(line))
             if limit is not None and listener.shown >= limit:
@@ -229,7 +231,7 @@ def handle(listener: Listener, came: Came) -> None:
     except BadCallbackError as error:
         _show(listener, came, {"verified": False, "reason": str(error)})
         return
-    told: dict[str, Any] = {"verified": True, "what": describe(callback)}
+    told: dict[str, Any] = {"verified": True, "what": describe(callback), "accepted": False}
     if listener.forward:
         told |= _forward(listener, came)
     _show(listener, came, told)
@@ -292,11 +294,11 @@ def _show(listener: Listener, came: Came, told: dict[str, Any]) -> None:
     if not told["verified"]:
         typer.echo(f"{head}  {paint('NOT GENUINE', 'red', bold=True)}  {paint(told['reason'])}")
         return
-    typer.echo(f"{head}  {paint('genuine', 'green')}  {paint(told['what'])}")
-    if "forwarded" in told:
+    is_forwarded = "forwarded" in told
+    mark = "" if is_forwarded else f"  {paint('(not accepted here)', 'yellow')}"
+    typer.echo(f"{head}  {paint('genuine', 'green')}  {paint(told['what'])}{mark}")
+    if is_forwarded:
         _show_forwarded(listener, told)
-    else:
-        typer.echo(f"          {paint(NOT_ACCEPTED, 'yellow')}")
 
 
 def _show_forwarded(listener: Listener, told: dict[str, Any]) -> None:

@@ -128,15 +128,19 @@ SCENARIOS: Final[dict[str, tuple[str, Callable[[Call, Fields], Any]]]] = {
 
 _DEPOSIT_CALLBACK: Final = "its callback goes to the account's deposit-notify-url, if the account has one"
 NEXT: Final = {
+    "order.paid": "it is paid",
     "order.failed": "it failed; `trigger advance orderId={orderId} txnStatus=6` refunds it",
+    "order.cancelled": "it is cancelled, and its amount is back",
     "order.expired": "nobody approves it: status 5 follows soon",
+    "order.refunded": "it failed and is refunded: two callbacks, the second after the first is accepted",
     "order.frozen": "it is frozen; `trigger advance orderId={orderId} txnStatus=2` resumes and pays it",
     "deposit.credited": f"it is credited soon; {_DEPOSIT_CALLBACK}",
     "deposit.pending": "it waits; `trigger confirm txHash={txHash}` makes it final",
     "deposit.reorganised": "its block left the chain; `trigger confirm txHash={txHash}` brings it back",
     "deposit.held": "screening holds it; `trigger release txHash={txHash}` lets it pass",
 }
-"""What follows from a scenario, for people. The others are done."""
+"""What follows from a scenario, for people."""
+NOBODY_LISTENS: Final = f"Its callbacks go to {NOWHERE}, where nobody listens. `listen` shows them; notifyUrl=URL sends them elsewhere."
 
 
 @ending_well
@@ -188,6 +192,8 @@ def trigger(
         _print_document({"ok": True, "event": event}, steps)
     elif event in NEXT:
         typer.echo(f"{paint(event, bold=True)}: {paint(NEXT[event].format_map(facts))}")
+        if event.startswith("order.") and "notifyUrl" not in typed:
+            note(NOBODY_LISTENS)
 
 
 def check_event(typed: str) -> None:
