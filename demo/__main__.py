@@ -1,6 +1,7 @@
 """`python -m demo [--devnet] [--exit]`: start it all, tell the story, serve."""
 
 import argparse
+import dataclasses
 import json
 import os
 import shlex
@@ -13,7 +14,7 @@ from typing import Final
 from demo import devnet_story
 from demo.account import Account
 from demo.callback_receiver import CallbackReceiver
-from demo.deployment import Deployment, Failure, choose_port, find_installed_program
+from demo.deployment import TWO_PEOPLE, Deployment, Failure, choose_port, find_installed_program
 from demo.devnet import Devnet
 from demo.guard import run_guarded, succeed_when_stopped
 from demo.story import ALICE, SHOP, ShopStory, check_book, open_account
@@ -29,7 +30,9 @@ GUIDES_MISSING: Final = (
 def main(arguments: Sequence[str] | None = None, program: Path | None = None) -> int:
     """Run the demo. Returns the exit status: 0 done, 1 failed, 130 interrupted."""
     parser = argparse.ArgumentParser(
-        prog="make demo", description="The whole service, told as the day of a shop."
+        prog="make demo",
+        description="The whole service, told as the day of a shop.",
+        epilog=f"With {TWO_PEOPLE}=true the console has two operators and needs both, as a live service does.",
     )
     parser.add_argument("--exit", action="store_true", help="end when the story has been told")
     parser.add_argument(
@@ -69,13 +72,13 @@ def _run_sandbox_story(transcript: Transcript, deployment: Deployment, port: int
     """The story in the sandbox."""
     transcript.chapter("merchant-wallet · the demo", "a sandbox: no real money moves")
     base_url = _start(transcript, deployment, port)
-    # It stays until the demo ends, and accepts the callbacks of deposits that the reader makes.
+    # It stays until the demo ends, and accepts the callbacks of what the reader plays.
     receiver = CallbackReceiver()
     receiver.start()
     account = open_account(transcript, deployment, receiver)
     with account.open_client(base_url) as client:
         ShopStory(transcript, client, deployment, account, receiver).run()
-    return base_url, account
+    return base_url, dataclasses.replace(account, notify_url=receiver.url)
 
 
 def _run_devnet_story(
@@ -165,11 +168,11 @@ def _show_commands(transcript: Transcript, deployment: Deployment, base_url: str
             f"{program} call getMerchantBalance",
             f"{program} call getMerchantCustomer extUserId={ALICE}",
             f"{program} call --help",
-            *(_list_test_commands(program) if deployment.is_sandbox else ()),
+            *(_list_test_commands(program, account) if deployment.is_sandbox else ()),
         ]
     )
     transcript.blank_line()
-    transcript.say("As the operator, from the data folder, which is removed at the end:")
+    transcript.say("As the operator, in this folder too. WALLET_DATA is removed when the demo ends:")
     transcript.lines(
         [
             f"export WALLET_DATA={shlex.quote(str(deployment.data))}",
@@ -182,11 +185,11 @@ def _show_commands(transcript: Transcript, deployment: Deployment, base_url: str
     )
 
 
-def _list_test_commands(program: str) -> list[str]:
+def _list_test_commands(program: str, account: Account) -> list[str]:
     """The sandbox's test mode."""
     return [
         "# The test mode plays what seldom happens, as the console's page Sandbox of a merchant does:",
-        f"{program} trigger order.paid amount=12.50",
+        f"{program} trigger order.paid amount=12.50 notifyUrl={account.notify_url}",
         f"{program} trigger deposit.held extUserId={ALICE}",
         "# In a third terminal, with the same four exports, this shows each callback as it comes:",
         f"# {program} listen",

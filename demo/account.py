@@ -18,6 +18,8 @@ class Account:
     app_key: str
     secret: str
     callback_secret: str
+    notify_url: str | None = None
+    """Where the demo accepts the shop's callbacks."""
 
     @classmethod
     def read(cls, created: str) -> "Account":

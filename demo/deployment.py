@@ -23,7 +23,7 @@ from typing import Final, NoReturn
 
 FAVOURITE_PORT: Final = 8080
 START_TIMEOUT_S: Final = 300.0
-COMMAND_TIMEOUT_S: Final = 60.0
+COMMAND_TIMEOUT_S: Final = 300.0
 STOP_TIMEOUT_S: Final = 60.0
 CONFIRM_MS: Final = 2500
 """Long enough to see a withdrawal while it is being paid, also on a slow machine."""
