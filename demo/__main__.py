@@ -32,7 +32,7 @@ def main(arguments: Sequence[str] | None = None, program: Path | None = None) ->
     parser = argparse.ArgumentParser(
         prog="make demo",
         description="The whole service, told as the day of a shop.",
-        epilog=f"With {TWO_PEOPLE}=true the console has two operators and needs both, as a live service does.",
+        epilog=f"With {TWO_PEOPLE}=true the console has two operators and asks for both, as live.",
     )
     parser.add_argument("--exit", action="store_true", help="end when the story has been told")
     parser.add_argument(

@@ -140,7 +140,10 @@ NEXT: Final = {
     "deposit.held": "screening holds it; `trigger release txHash={txHash}` lets it pass",
 }
 """What follows from a scenario, for people."""
-NOBODY_LISTENS: Final = f"Its callbacks go to {NOWHERE}, where nobody listens. `listen` shows them; notifyUrl=URL sends them elsewhere."
+NOBODY_LISTENS: Final = (
+    f"Its callbacks go to {NOWHERE}, where nobody listens. `listen` shows them; "
+    "notifyUrl=URL sends them elsewhere."
+)
 
 
 @ending_well
