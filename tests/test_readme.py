@@ -49,7 +49,7 @@ def test_continuous_integration_runs_the_test_commands_of_the_readme() -> None:
 def test_it_is_short_and_shows_a_request_and_its_answer_of_a_real_run_on_the_first_screen() -> None:
     assert len(README.splitlines()) < MAX_LINES
     first = "\n".join(README.splitlines()[:FIRST_SCREEN_LINES])
-    sent, answered = re.findall(r"^```json\n(.+?)```$", first, re.MULTILINE | re.DOTALL)
+    sent, answered = re.findall(r"^```(?:http|json)\n(.+?)```$", first, re.MULTILINE | re.DOTALL)
     operation, _, request = sent.removeprefix("POST /merchant/").partition("\n")
     example = read_examples()["operations"][operation]
     assert (json.loads(request), json.loads(answered)) == (example["request"], example["answer"])
