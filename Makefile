@@ -16,7 +16,7 @@ COMPILE := .venv/bin/uv pip compile --quiet --universal --python-version 3.11 --
 	--no-header --no-annotate --no-emit-index-url --exclude-newer $(LOCK_DAY)
 
 help: ## list these commands
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' Makefile
 
 setup: ## make .venv with exactly what requirements/ locks (quick when nothing changed)
 	@scripts/setup

@@ -1,3 +1,4 @@
+: "${MERCHANT_WALLET_URL:?}" "${MERCHANT_WALLET_APP_KEY:?}" "${MERCHANT_WALLET_SECRET:?}"
 path=/merchant/getMerchantBalance
 timestamp=$(date +%s)
 nonce=$(openssl rand -hex 16)
