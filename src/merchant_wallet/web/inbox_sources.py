@@ -90,7 +90,9 @@ SOURCES: Final[tuple[Source, ...]] = (
         N_("Differences between books and chain"),
         {
             "": N_("Books and chain differ on {chain}"),
-            "explained": N_("The difference on {chain} is explained, but a person has to decide about its cause"),
+            "explained": N_(
+                "The difference on {chain} is explained, but a person has to decide about its cause"
+            ),
             "failed": N_("Books and chain could not be compared on {chain}"),
         },
         "/console/reconciliation/{chain}",
