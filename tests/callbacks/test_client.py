@@ -141,7 +141,7 @@ def test_endless_promises_of_an_answer_are_cut_too() -> None:
 def test_nobody_listening_is_an_error() -> None:
     got, _ = send(hang, url="http://shop.test:1/n")
     assert (got.address, got.http_status) == ("127.0.0.1", None)
-    assert got.error == "no connection could be opened"
+    assert got.error == "no connection: Connection refused"
 
 
 def test_a_forbidden_address_is_never_connected_to() -> None:

@@ -12,6 +12,7 @@ Rules:
 """
 
 import asyncio
+import os
 import socket
 import ssl
 import time
@@ -20,6 +21,7 @@ from typing import Final
 
 import httpcore
 
+from merchant_wallet.base.errors import list_causes
 from merchant_wallet.base.invisible_text import show_invisible
 from merchant_wallet.base.outbound import (
     PLAIN,
@@ -42,8 +44,6 @@ MAX_BYTES: Final = 4096
 MAX_ERROR_LENGTH: Final = 300
 _UNKNOWN_ISSUER: Final = (20, 21)
 """OpenSSL's codes of a chain that ends too early."""
-_ALL_FAILED: Final = "All connection attempts failed"
-"""What anyio says if no address of a host accepts a connection."""
 
 
 def _tidy(error: str | None) -> str | None:
@@ -198,13 +198,23 @@ class CallbackClient:
         return httpcore.Request("POST", url, headers=headers, content=payload.body, extensions=extensions)
 
 
+def _find_system_error(failure: Exception) -> int | None:
+    """The `errno` below a failure: its own words are "All connection attempts failed"."""
+    for one in list_causes(failure):
+        # These two count errors in a way of their own.
+        if isinstance(one, OSError) and one.errno and not isinstance(one, ssl.SSLError | socket.gaierror):
+            return one.errno
+    return None
+
+
 def _describe_failure(failure: Exception) -> str:
     if isinstance(failure, ProxyRefused):
         return str(failure)
     refused = find_certificate_error(failure)
-    if refused is None and isinstance(failure, httpcore.ConnectError) and str(failure) == _ALL_FAILED:
-        return "no connection could be opened"
     if refused is None:
+        number = _find_system_error(failure)
+        if isinstance(failure, httpcore.ConnectError) and number is not None:
+            return f"no connection: {os.strerror(number)}"
         return f"{type(failure).__name__}: {failure}"
     hint = " (does the server send its intermediate certificates?)"
     why = f"{refused.verify_message}{hint if refused.verify_code in _UNKNOWN_ISSUER else ''}"
