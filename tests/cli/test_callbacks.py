@@ -48,6 +48,22 @@ def test_what_is_not_delivered_is_listed_of_all_merchants_oldest_first(wallet: W
     assert wallet.ask("callbacks", "list", "--limit", 2)["more"]
 
 
+def test_a_callback_names_the_earlier_one_of_its_order_that_it_waits_for(wallet: Wallet) -> None:
+    first = cancelled(wallet, open_shop(wallet))
+    second = first.removesuffix("4") + "6"
+    wallet.tamper(
+        "insert into callback (merchant_id, order_id, status, event_type, event_id, created_ms)"
+        " select merchant_id, order_id, 6, event_type, %(second)s, created_ms"
+        " from callback where event_id = %(first)s",
+        first=first,
+        second=second,
+    )
+    listed = wallet.ask("callbacks", "list", "--merchant", "Shop")["callbacks"]
+    assert [(line["eventId"], line["waitsFor"]) for line in listed] == [(second, first), (first, None)]
+    fail(wallet, first)
+    assert wallet.ask("callbacks", "show", second)["waitsFor"] is None
+
+
 def test_a_merchants_callbacks_are_listed_page_by_page(wallet: Wallet) -> None:
     shop_id = open_shop(wallet)
     events = [cancelled(wallet, shop_id) for _ in range(3)]

@@ -68,6 +68,22 @@ def test_what_was_not_taken_is_shown_first_and_the_rest_on_demand(careful: Shop,
     assert operator.get(f"{CALLBACKS}?after=nonsense").status_code == 404
 
 
+def test_a_callback_behind_another_of_its_order_says_what_it_waits_for(careful: Shop, people: People) -> None:
+    first = make_event(careful)
+    second = first.removesuffix("4") + "6"
+    careful.platform.rows(
+        "insert into callback (merchant_id, order_id, status, event_type, event_id, created_ms)"
+        " select merchant_id, order_id, 6, event_type, %s, created_ms"
+        " from callback where event_id = %s",
+        second,
+        first,
+    )
+    operator = people.signed_in("operator")
+    assert f"waits for {first}" in read_text(operator.page(f"{CALLBACKS}?merchant={careful.merchant_id}"))
+    assert f'<a href="{CALLBACKS}/{first}">' in operator.page(f"{CALLBACKS}/{second}")
+    assert "Waits for" not in read_text(operator.page(f"{CALLBACKS}/{first}"))
+
+
 def test_each_attempt_shows_status_time_and_the_first_bytes_as_text(careful: Shop, people: People) -> None:
     event = make_event(careful)
     try_once(careful, event, 500, b"<script>alert(1)</script>\x00\x1b[31m\xff", "HTTP status 500")

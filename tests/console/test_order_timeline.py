@@ -45,7 +45,7 @@ def steps(status: int) -> list[Step]:
 
 
 def callback(state: str, status: int = 2) -> Callback:
-    return Callback(1, 7, status, "withdrawal", "evt_7_2", state, 12, 11, 0, 40, 50, None)
+    return Callback(1, 7, status, "withdrawal", "evt_7_2", state, 12, 11, 0, 40, 50, None, None)
 
 
 def build(

@@ -15,7 +15,6 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from merchant_wallet.base.invisible_text import show_invisible
-from merchant_wallet.book.rules.withdrawals import CALLED_BACK
 from merchant_wallet.callbacks import acts, outbox
 from merchant_wallet.callbacks.callback_states import State, read_shown_name, show_name
 from merchant_wallet.callbacks.target_policy import find_closed_address, list_networks
@@ -87,22 +86,9 @@ async def show_callback(request: ConsoleRequest, conn: Connection) -> Response:
         line=line,
         attempts=show_attempts(attempts),
         is_cut=len(attempts) == MAX_ATTEMPTS,
-        earlier=await _find_earlier(cell, line),
         closed=find_closed(request, line.url or ""),
         is_merchant_paused=any(pause[0] == line.merchant_id for pause in await outbox.list_pauses(cell)),
     )
-
-
-async def _find_earlier(cell: Connection, line: CallbackLine) -> CallbackLine | None:
-    """The callback of the same order that is sent first; None if this one waits for no other."""
-    if line.state != State.DUE or line.event_type != "withdrawal":
-        return None
-    for status in sorted(one for one in CALLED_BACK if one < line.status):
-        event_id = f"evt_{line.order_id}_{status}"
-        earlier = await callbacks.find_callback(cell, event_id, line.merchant_id)
-        if earlier is not None and earlier.state in (State.DUE, State.PAUSED):
-            return earlier
-    return None
 
 
 async def resend(request: ConsoleRequest, conn: Connection) -> Response:

@@ -31,7 +31,10 @@ _NEWEST: Final = Order(
 
 
 class Callback(msgspec.Struct, frozen=True):
-    """One callback. `claimed_by` is the worker of the last attempt. It may still be running."""
+    """One callback. `claimed_by` is the worker of the last attempt. It may still be running.
+
+    `waits_for` is the event of an earlier callback of the same order, which must be accepted first.
+    """
 
     merchant_id: int
     order_id: int
@@ -45,6 +48,7 @@ class Callback(msgspec.Struct, frozen=True):
     created_ms: int
     delivered_ms: int | None
     claimed_by: str | None
+    waits_for: str | None
 
 
 class CallbackLine(Callback, Kept, frozen=True):

@@ -2,9 +2,13 @@
 -- rows. If fewer rows than a page remain, it also returns the last row it read (`is_edge`), so that the caller can go on.
 
 -- fragment: own_columns
--- The columns of the callback's own row.
+-- The columns of the callback's own row, and the event that it waits for: an earlier one of its order.
 c.merchant_id, c.order_id, c.status, c.event_type, c.event_id, c.state, c.attempt_no, c.retry_no, c.next_ms, c.created_ms,
-       c.delivered_ms, c.claimed_by;
+       c.delivered_ms, c.claimed_by,
+       (select b.event_id from callback b
+         where c.state = 'due' and b.merchant_id = c.merchant_id and b.order_id = c.order_id and b.status < c.status
+           and b.state in ('due', 'paused')
+         order by b.status limit 1) as waits_for;
 
 -- fragment: columns
 -- All columns of a list: `m` is the callback's merchant, `w` its order, `t` its last attempt.
