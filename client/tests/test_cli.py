@@ -283,6 +283,11 @@ def test_text_from_outside_is_no_control_sequence(run: Run, fake: FakeWallet) ->
     assert "�[31mred�" in said
 
 
+def test_a_command_without_its_word_says_which_words_there_are(run: Run) -> None:
+    for command, word in (("call", "queryOrder"), ("trigger", "order.paid"), ("explain", "explain 40101")):
+        assert word in run(command, status=2).output
+
+
 def test_the_help_of_each_command_has_an_example(run: Run) -> None:
     for command in ("call", "listen", "trigger", "sign", "verify", "explain"):
         said = run(command, "--help").stdout

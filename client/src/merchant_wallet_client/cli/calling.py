@@ -31,7 +31,7 @@ FieldsArgument = Annotated[
 
 @ending_well
 def call(
-    operation: Annotated[str, typer.Argument(metavar="OPERATION", help="Such as getMerchantBalance.")],
+    operation: Annotated[str, typer.Argument(metavar="OPERATION", help=f"One of {', '.join(NAMES)}.")],
     fields: FieldsArgument = None,
     profile: ProfileOption = None,
     live: Annotated[bool, typer.Option("--live", help="Move real money, with a mk_live_ key.")] = False,

@@ -56,7 +56,8 @@ def add_commands(program: typer.Typer, name: str = NAME) -> None:
         explaining.explain,
     ):
         examples = inspect.cleandoc(command.__doc__ or "")
-        program.command(help=examples.replace(f"{NAME} ", f"{name} "))(command)
+        needs_words = command in (calling.call, triggering.trigger, explaining.explain)
+        program.command(help=examples.replace(f"{NAME} ", f"{name} "), no_args_is_help=needs_words)(command)
 
 
 add_commands(app)
