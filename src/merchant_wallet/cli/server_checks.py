@@ -308,11 +308,8 @@ def judge_disks(spaces: Mapping[Path, tuple[int, int]]) -> Finding:
     if scarce:
         return Finding("disk", text, f"make room on the disk of {', '.join(scarce)}")
     little = any(free < total * GOOD_FREE_SHARE for free, total in spaces.values())
-    return Finding(
-        "disk",
-        text or "no folder yet",
-        hint=f"make room: below {MIN_FREE_SHARE:.0%} it is urgent" if little else None,
-    )
+    few = f"less than {GOOD_FREE_SHARE:.0%} is free: make room, below {MIN_FREE_SHARE:.0%} it is urgent"
+    return Finding("disk", text or "no folder yet", hint=few if little else None)
 
 
 def judge_roles(found: Sequence[tuple[str, str | None, bool]]) -> Finding:
