@@ -44,7 +44,7 @@ def told(page: Page, operation: str) -> str:
 def test_the_page_is_usable_on_every_screen(platform: Platform, visits: Visits, language: str) -> None:
     page = visits.open(DESKTOP, language=language)
     page.goto(platform.address + PATH)
-    expect(page.locator("h1")).to_have_text(translate(Language(language), "Interface"))
+    expect(page.locator("h1")).to_have_text(translate(Language(language), "API explorer"))
     # Everything that can be folded out is looked at as well.
     page.evaluate("() => { for (const part of document.querySelectorAll('details.fold')) part.open = true; }")
     require_looks(page, NARROW, colours=language == "en")

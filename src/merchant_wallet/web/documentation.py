@@ -28,6 +28,7 @@ from starlette.routing import Route
 
 from merchant_wallet.web import reference
 from merchant_wallet.web.languages import Language
+from merchant_wallet.web.static import find_url
 
 PACKED: Final = Path(__file__).with_name("documentation.zip")
 PATH: Final = "/docs"
@@ -54,19 +55,6 @@ _TYPES: Final = {
     ".atom": "application/atom+xml; charset=utf-8",
 }
 _FOR_GOOD: Final = re.compile(r"assets/inline/|\.[0-9a-f]{8}\.min\.(?:js|css)$")
-_MISSING: Final = (
-    '<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
-    '<title>404</title><main><h1>404</h1><p>There is no such page. <span lang="zh">没有这个页面。</span></p>'
-    f'<p><a href="{PATH}/">Documentation</a> · <a lang="zh" href="{PATH}/zh/">文档</a></p></main></html>'
-)
-_NOT_BUILT: Final = (
-    '<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
-    "<title>404</title><main><h1>404</h1><p>The guides and the clients are not built into this service. In "
-    "the folder of its sources, <code>make site</code> builds them; then start it again.</p>"
-    '<p lang="zh">此服务未包含指南和客户端。请在其源代码文件夹中运行 <code>make site</code> 生成，'
-    "然后重新启动服务。</p>"
-    f'<p><a href="{reference.PAGE_PATH}">Interface · <span lang="zh">接口</span></a></p></main></html>\n'
-)
 _LOCAL_HEADER: Final = 30
 _GZIP_HEAD: Final = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x02\xff"
 
@@ -107,7 +95,11 @@ class Documentation:
         path = f"{name}index.html" if name.endswith("/") or not name else name
         file = self._files.get(path)
         if file is None:
-            return HTMLResponse(_MISSING, 404, {**_HEADERS, "cache-control": "no-cache"})
+            return _refuse(
+                "There is no such page.",
+                "没有这个页面。",
+                f'<a href="{PATH}/">Documentation</a> · <a lang="zh" href="{PATH}/zh/">文档</a>',
+            )
         zips = "gzip" in headers.get("accept-encoding", "")
         tag = f'"{file.check_sum:08x}{"-gz" if zips else ""}"'
         caching = "public, max-age=31536000, immutable" if _FOR_GOOD.search(path) else "no-cache"
@@ -129,6 +121,20 @@ class Documentation:
         return zlib.decompress(self._bytes[file.begin : file.end], -zlib.MAX_WBITS)
 
 
+def _refuse(english: str, chinese: str, links: str) -> Response:
+    """A 404 in both languages: the site's pages know no visitor. All three are HTML."""
+    head = (
+        '<!doctype html><html lang="en"><meta charset="utf-8"><title>404</title>'
+        '<meta name="viewport" content="width=device-width">'
+        f'<link rel="stylesheet" href="{find_url("base.css")}">'
+    )
+    page = (
+        f'{head}<main class="centered"><div class="centered-card"><h1>404</h1><p>{english}</p>'
+        f'<p lang="zh">{chinese}</p><p>{links}</p></div></main></html>\n'
+    )
+    return HTMLResponse(page, 404, {**_HEADERS, "cache-control": "no-cache"})
+
+
 def read_documentation() -> Documentation | None:
     """The site, or None if it was not built in."""
     return Documentation(PACKED) if PACKED.exists() else None
@@ -146,7 +152,13 @@ def make_routes(
             return RedirectResponse(reference.PAGE_PATH, 303, {"cache-control": "no-cache"})
 
         async def explain(request: Request) -> Response:
-            return HTMLResponse(_NOT_BUILT, 404, {**_HEADERS, "cache-control": "no-cache"})
+            return _refuse(
+                "The guides and the clients are not built into this service. In the folder of its sources, "
+                "<code>make site</code> builds them; then start the service again.",
+                "此服务未包含指南和客户端。请在其源代码文件夹中运行 <code>make site</code> 生成，"
+                "然后重新启动服务。",
+                f'<a href="{reference.PAGE_PATH}">API explorer · <span lang="zh">API 调试页</span></a>',
+            )
 
         return [
             *(Route(path, lead_on, methods=["GET"]) for path in (PATH, f"{PATH}/")),

@@ -24,7 +24,11 @@ _CONSOLE: Final = ("/console", N_("Console"), N_("for operators, auditors and th
 _GUIDES: Final = (documentation.PATH, N_("Documentation"), N_("how to call the interface"))
 """It is here if the documentation was built."""
 _INTERFACE: Final = (
-    (reference.PAGE_PATH, N_("Interface"), N_("every operation and code; in a sandbox it signs and sends")),
+    (
+        reference.PAGE_PATH,
+        N_("API explorer"),
+        N_("every operation and code; in a sandbox it signs and sends"),
+    ),
     (reference.DOCUMENT_PATH, "OpenAPI", N_("the same for programs")),
 )
 """The path, the name and the use of each."""
@@ -43,7 +47,11 @@ def make_route(context: PageContext, admit: Callable[[Request], int], *, has_gui
         if wait_s := admit(request):
             raise HTTPException(429, headers={"retry-after": str(wait_s)})
         client = context.client(request)
-        shown = {"links": list_links(client.language), "has_guides": has_guides}
+        shown = {
+            "links": list_links(client.language),
+            "has_guides": has_guides,
+            "inline": reference.show_inline,
+        }
         values = {**shown, "back": PATH, "theme": client.theme, "csrf": ""}
         return context.responses.page("web/start.html", client.language, values)
 
