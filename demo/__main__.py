@@ -172,7 +172,7 @@ def _show_commands(transcript: Transcript, deployment: Deployment, base_url: str
         ]
     )
     transcript.blank_line()
-    transcript.say("As the operator, in this folder too. WALLET_DATA is removed when the demo ends:")
+    transcript.say("As the operator, also here. The demo removes its WALLET_DATA at the end:")
     transcript.lines(
         [
             f"export WALLET_DATA={shlex.quote(str(deployment.data))}",

@@ -128,7 +128,7 @@ def test_callbacks_are_verified_and_shown(sandbox: Sandbox) -> None:
 def test_what_becomes_of_a_callback_that_is_only_shown_is_said_once(sandbox: Sandbox) -> None:
     sandbox.send(sandbox.fake.deposit("10"), sandbox.fake.deposit("20"))
     said, noted = listen(sandbox, "--limit", "2", "--text")
-    assert [line.endswith("(not accepted here)") for line in said.splitlines()] == [True, True]
+    assert [line.endswith("(only shown)") for line in said.splitlines()] == [True, True]
     assert noted.count("--forward") == 1
 
 

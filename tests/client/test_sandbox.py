@@ -185,7 +185,7 @@ def test_an_order_that_no_receiver_accepts_says_that_it_waits(keys: Mapping[str,
         trigger(keys, "order.paid")
         assert program.stdout is not None
         shown = program.stdout.readline()
-    assert "has status 2 (paid), 25 USDT  (not accepted here)" in shown
+    assert "has status 2 (paid), 25 USDT  (only shown)" in shown
     assert "✓" not in shown
 
 

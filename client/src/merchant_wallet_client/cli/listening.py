@@ -295,7 +295,7 @@ def _show(listener: Listener, came: Came, told: dict[str, Any]) -> None:
         typer.echo(f"{head}  {paint('NOT GENUINE', 'red', bold=True)}  {paint(told['reason'])}")
         return
     is_forwarded = "forwarded" in told
-    mark = "" if is_forwarded else f"  {paint('(not accepted here)', 'yellow')}"
+    mark = "" if is_forwarded else f"  {paint('(only shown)', 'yellow')}"
     typer.echo(f"{head}  {paint('genuine', 'green')}  {paint(told['what'])}{mark}")
     if is_forwarded:
         _show_forwarded(listener, told)
