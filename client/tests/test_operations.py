@@ -158,6 +158,13 @@ def test_a_base_url_that_can_t_be_right_is_refused(url: str) -> None:
         MerchantWallet(url, "key", "secret")
 
 
+@pytest.mark.parametrize("option", ["timeouts", "retries"])
+@pytest.mark.parametrize("client", [MerchantWallet, AsyncMerchantWallet])
+def test_an_option_of_the_wrong_type_is_refused_at_once(client: Any, option: str) -> None:
+    with pytest.raises(BadArgumentError, match=rf"{option} must be like {option.title()}\(.*, not 5"):
+        client("https://wallet.example", "key", "secret", **{option: 5})
+
+
 def test_no_repr_has_the_secret(wallet: MerchantWallet, fake: FakeWallet) -> None:
     assert fake.secret not in repr(wallet)
     assert fake.app_key in repr(wallet)

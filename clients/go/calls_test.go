@@ -217,6 +217,29 @@ func TestAnExchangeWithoutAnOrderIDIsNeverSentTwice(t *testing.T) {
 	}
 }
 
+func TestAControlActionIsSignedForItsPathAndSentOnceWithoutAnOrderID(t *testing.T) {
+	service := serve(t, disconnect)
+	wallet := open(t, service.url, Options{Retries: 1})
+	calls := []struct {
+		action string
+		own    Fields
+		sent   int
+	}{
+		{"fund", Fields{"currency": "USDT", "amount": "10"}, 1},
+		{"deposit", Fields{"chainType": "TRC20", "amount": "10"}, 2},
+		{"fund", Fields{"currency": "USDT", "amount": "10", "mcOrderId": "tap-1"}, 4},
+	}
+	for _, call := range calls {
+		_, err := wallet.Sandbox(context.Background(), call.action, call.own)
+		var unknown *NoAnswerError
+		sent := service.sent[service.count()-1]
+		if !errors.As(err, &unknown) || service.count() != call.sent ||
+			sent["sign"] != sign(HMAC, testSecret, "/sandbox/"+call.action, sent) {
+			t.Error(call, service.count(), err)
+		}
+	}
+}
+
 func TestABusinessRefusalIsAnErrorOfItsCodeAtOnce(t *testing.T) {
 	service := serve(t, refuseWith(42200, 200, ""))
 	_, err := transfer(t, service, Options{})

@@ -186,12 +186,15 @@ func (w *MerchantWallet) GetWithdrawFee(ctx context.Context, amount Amount) (Wit
 	return ask(ctx, w, "getWithdrawFee", own, readWithdrawFee)
 }
 
+// once has what happens again at a repeat without mcOrderId.
+var once = map[string]bool{"exchange": true, "/sandbox/fund": true, "/sandbox/deposit": true}
+
 // Call calls any operation and returns all signed fields of `data` as texts, also those that this version does not
 // know. An operation that moves money must have an order id in own. An exchange without one is sent once: a repeat would
 // be another exchange.
 func (w *MerchantWallet) Call(ctx context.Context, operation string, own Fields) (Fields, error) {
 	link := w.connection
-	if operation == "exchange" && own["mcOrderId"] == "" {
+	if once[operation] && own["mcOrderId"] == "" {
 		link.retries = 0
 	}
 	data, err := link.repeat(ctx, func() (Fields, error) { return w.attempt(ctx, operation, own) })
@@ -200,6 +203,12 @@ func (w *MerchantWallet) Call(ctx context.Context, operation string, own Fields)
 		unknown.onlyReads = reads[operation]
 	}
 	return data, err
+}
+
+// Sandbox calls a control action of a sandbox, such as "deposit", for your tests, and returns as Call does. A fund without
+// mcOrderId and a deposit are sent once: a repeat would be another.
+func (w *MerchantWallet) Sandbox(ctx context.Context, action string, own Fields) (Fields, error) {
+	return w.Call(ctx, "/sandbox/"+action, own)
 }
 
 func (w *MerchantWallet) attempt(ctx context.Context, operation string, own Fields) (Fields, error) {
@@ -217,7 +226,7 @@ func (w *MerchantWallet) attempt(ctx context.Context, operation string, own Fiel
 			fields[name] = text
 		}
 	}
-	path := "/merchant/" + operation
+	path := pathOf(operation)
 	if fields["sign"], err = SignRequest(w.method, w.secret, path, fields); err != nil {
 		return nil, err
 	}

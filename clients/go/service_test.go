@@ -75,6 +75,10 @@ func TestADayOfAShop(t *testing.T) {
 	if left := must[Customer](t)(wallet.GetMerchantCustomer(ctx, alice.ExtUserID)); left.Balance != "19.499999" {
 		t.Error(left)
 	}
+	gift := Fields{"currency": "KFB", "amount": "1.5", "extUserId": alice.ExtUserID}
+	if funded := must[Fields](t)(wallet.Sandbox(ctx, "fund", gift)); funded["balance"] != "20.999999" {
+		t.Error(funded)
+	}
 	after := must[Balance](t)(wallet.GetMerchantBalance(ctx))
 	if after.MerchantID != before.MerchantID || after.KFBBalance == before.KFBBalance {
 		t.Error(before, after)

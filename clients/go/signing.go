@@ -76,6 +76,14 @@ func sign(method SignMethod, secret, path string, fields Fields) string {
 	return hex.EncodeToString(mac.Sum(nil))[:longSign]
 }
 
+// pathOf returns the path of an operation. A path stays as it is.
+func pathOf(operation string) string {
+	if strings.HasPrefix(operation, "/") {
+		return operation
+	}
+	return "/merchant/" + operation
+}
+
 // checkAnswer says what is wrong with the signature of an answer with code 200, or nothing.
 func checkAnswer(asked question, data Fields) string {
 	if unclear := findUnclear(data, asked.method); unclear != "" {
@@ -95,7 +103,7 @@ func checkAnswer(asked question, data Fields) string {
 	if asked.operation == "createMerchantWithdrawOrder" || asked.operation == "exchange" {
 		length = shortSign
 	}
-	expected := sign(asked.method, asked.secret, "/merchant/"+asked.operation, signed)[:length]
+	expected := sign(asked.method, asked.secret, pathOf(asked.operation), signed)[:length]
 	if !hmac.Equal([]byte(expected), []byte(data["sign"])) {
 		return "sign is not the signature of this answer"
 	}

@@ -146,9 +146,9 @@ def test_a_merchant_with_md5_believes_every_true_answer(platform: Platform) -> N
         answers = play(wallet)
         assert [operation for operation, _ in answers][-1] == "getMerchantBalance"
         paid_in = {"extUserId": "alice", "chainType": "TRC20", "amount": "5"}
-        assert wallet.call("/sandbox/deposit", paid_in).data["amount"] == "5"
+        assert wallet.sandbox("deposit", paid_in).data["amount"] == "5"
         given = {"currency": "USDT", "amount": "5", "mcOrderId": "tap-1"}
-        assert wallet.call("/sandbox/fund", given).data["amount"] == "5"
+        assert wallet.sandbox("fund", given).data["amount"] == "5"
 
 
 def test_a_wrong_secret_is_told_with_the_string_that_the_sandbox_signed(

@@ -16,13 +16,14 @@ from merchant_wallet_client.calls import (
     Retries,
     Timeouts,
     Unanswered,
+    check_option,
     path_of,
     prepare,
     verify,
 )
 from merchant_wallet_client.codes import SUCCESS
 from merchant_wallet_client.errors import NoAnswerError, UnsafeAnswerError
-from merchant_wallet_client.operations import Asked
+from merchant_wallet_client.operations import SANDBOX_PREFIX, Asked
 from merchant_wallet_client.results import (
     Balance,
     Chain,
@@ -68,8 +69,8 @@ class AsyncMerchantWallet:
     ) -> None:
         self.base_url = sending.check_base_url(base_url)
         self._credentials = Credentials(app_key, secret, sign_method)
-        self._retries = retries or Retries()
-        self._transport = _open_transport(base_url, timeouts or Timeouts(), http)
+        self._retries = check_option("retries", retries, Retries)
+        self._transport = _open_transport(base_url, check_option("timeouts", timeouts, Timeouts), http)
 
     async def __aenter__(self) -> Self:
         return self
@@ -180,6 +181,10 @@ class AsyncMerchantWallet:
             if isinstance(step, Done):
                 return step.answer
             await asyncio.sleep(step.wait_s)
+
+    async def sandbox(self, action: str, fields: Mapping[str, object] | None = None) -> Answer:
+        """Call a control action of a sandbox, such as `deposit`, with retries. Raises WalletError."""
+        return await self.call(f"{SANDBOX_PREFIX}{action}", fields or {})
 
     def prepare(self, operation: str, fields: Mapping[str, object]) -> SignedRequest:
         """A signed request that is not sent yet. Raises BadArgumentError."""

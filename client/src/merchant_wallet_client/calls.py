@@ -27,7 +27,7 @@ us sign for another time.
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from merchant_wallet_client.codes import SUCCESS, Retry, find_retry
 from merchant_wallet_client.errors import (
@@ -79,6 +79,18 @@ class Timeouts:
 
     connect_s: float = 5.0
     answer_s: float = 30.0
+
+
+Option = TypeVar("Option", Retries, Timeouts)
+
+
+def check_option(name: str, given: Option | None, kind: type[Option]) -> Option:
+    """The option, or its defaults. Raises BadArgumentError for anything else, such as `timeouts=5`."""
+    if given is None:
+        return kind()
+    if not isinstance(given, kind):
+        raise BadArgumentError(f"{name} must be like {kind()!r}, not {given!r}")
+    return given
 
 
 @dataclass(frozen=True, slots=True)

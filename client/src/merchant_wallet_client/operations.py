@@ -39,7 +39,9 @@ NAMES: Final = (
     "getWithdrawFee",
 )
 _EXCHANGE: Final = "exchange"
-_ONCE: Final = (PREFIX + _EXCHANGE, "/sandbox/fund", "/sandbox/deposit")
+SANDBOX_PREFIX: Final = "/sandbox/"
+"""Before the name of a control action of a sandbox."""
+_ONCE: Final = (PREFIX + _EXCHANGE, SANDBOX_PREFIX + "fund", SANDBOX_PREFIX + "deposit")
 """What happens again at a repeat without mcOrderId."""
 
 

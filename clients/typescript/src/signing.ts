@@ -40,6 +40,11 @@ export function sign(method: SignMethod, secret: string, path: string, fields: F
   return createHmac("sha256", secret).update(text, "utf8").digest("hex").slice(0, LONG_LENGTH);
 }
 
+/** The path of an operation. A path stays as it is. */
+export function pathOf(operation: string): string {
+  return operation.startsWith("/") ? operation : `/merchant/${operation}`;
+}
+
 /** What is wrong with the signature of an answer with code 200, or null. */
 export function checkAnswer(
   method: SignMethod,
@@ -55,7 +60,7 @@ export function checkAnswer(
   const signed = new Map(data);
   if (method === "HMAC") signed.set("code", "200").set("nonceStr", nonceStr);
   const length = SHORT_SIGNS.has(operation) ? SHORT_LENGTH : LONG_LENGTH;
-  const expected = sign(method, secret, `/merchant/${operation}`, signed).slice(0, length);
+  const expected = sign(method, secret, pathOf(operation), signed).slice(0, length);
   return equals(expected, data.get("sign")) ? null : "sign is not the signature of this answer";
 }
 

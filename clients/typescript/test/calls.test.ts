@@ -145,6 +145,23 @@ test("after a read without an answer nothing is unknown", async (context) => {
   }
 });
 
+test("a control action has a path of its own, and one that would happen again is sent once", async (context) => {
+  const { url, sent } = await serve(context, disconnect);
+  const paths: string[] = [];
+  const noted: typeof fetch = (to, options) => {
+    paths.push(new URL(String(to)).pathname);
+    return fetch(to, options);
+  };
+  const wallet = open(url, { retries: 1, fetch: noted });
+  await assert.rejects(wallet.sandbox("fund", { currency: "USDT", amount: "10" }), NoAnswerError);
+  await assert.rejects(wallet.sandbox("deposit", { chainType: "TRC20", amount: "10" }), NoAnswerError);
+  const once = { currency: "USDT", amount: "10", mcOrderId: "tap-1" };
+  await assert.rejects(wallet.sandbox("fund", once), NoAnswerError);
+  assert.deepEqual(paths, ["/sandbox/fund", "/sandbox/deposit", "/sandbox/fund", "/sandbox/fund"]);
+  const { sign, ...fields } = sent[0] ?? {};
+  assert.equal(sign, signRequest("HMAC", SECRET, "/sandbox/fund", new Map(Object.entries(fields))));
+});
+
 test("an exchange without an order id is never sent twice", async (context) => {
   const { url, sent } = await serve(context, disconnect, unavailable);
   const own = { amount: "10", sendCurrency: "USDT", receiveCurrency: "KFB" };

@@ -57,6 +57,8 @@ test("all operations but withdrawals: a day of a shop", { skip }, async () => {
   assert.deepEqual(await wallet.transferFromUserToMerchant(debit), paid, "a repeat has the first outcome");
   const left = await wallet.getMerchantCustomer({ extUserId: alice.extUserId });
   assert.equal(left.balance, "19.499999");
+  const given = { currency: "KFB", amount: "1.5", extUserId: alice.extUserId };
+  assert.equal((await wallet.sandbox("fund", given)).get("balance"), "20.999999");
   const after = await wallet.getMerchantBalance();
   assert.equal(after.merchantId, before.merchantId);
   assert.notEqual(after.kfbBalance, before.kfbBalance);

@@ -89,4 +89,9 @@ export declare class MerchantWallet {
      * repeat would be another exchange.
      */
     call(operation: string, own: OwnFields, options?: CallOptions): Promise<Fields>;
+    /**
+     * Calls a control action of a sandbox, for your tests: `wallet.sandbox("deposit", { chainType: "TRC20", amount: "10" })`.
+     * Returns as `call` does. A `fund` without mcOrderId and a `deposit` are sent once: a repeat would be another.
+     */
+    sandbox(action: string, own?: OwnFields, options?: CallOptions): Promise<Fields>;
 }

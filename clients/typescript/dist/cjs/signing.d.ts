@@ -11,6 +11,8 @@ export declare function buildStringToSign(method: SignMethod, path: string, fiel
 export declare function signRequest(method: SignMethod, secret: string, path: string, fields: Fields): string;
 /** `sign` without any check of the fields. */
 export declare function sign(method: SignMethod, secret: string, path: string, fields: Fields): string;
+/** The path of an operation. A path stays as it is. */
+export declare function pathOf(operation: string): string;
 /** What is wrong with the signature of an answer with code 200, or null. */
 export declare function checkAnswer(method: SignMethod, secret: string, operation: string, nonceStr: string, data: Fields): string | null;
 /** The `webhook-signature` of Standard Webhooks, or null if the secret is no callback secret. */

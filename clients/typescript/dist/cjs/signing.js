@@ -4,6 +4,7 @@ exports.CALLBACK_PATH = void 0;
 exports.buildStringToSign = buildStringToSign;
 exports.signRequest = signRequest;
 exports.sign = sign;
+exports.pathOf = pathOf;
 exports.checkAnswer = checkAnswer;
 exports.signWebhook = signWebhook;
 exports.equals = equals;
@@ -41,6 +42,10 @@ function sign(method, secret, path, fields) {
     }
     return (0, node_crypto_1.createHmac)("sha256", secret).update(text, "utf8").digest("hex").slice(0, LONG_LENGTH);
 }
+/** The path of an operation. A path stays as it is. */
+function pathOf(operation) {
+    return operation.startsWith("/") ? operation : `/merchant/${operation}`;
+}
 /** What is wrong with the signature of an answer with code 200, or null. */
 function checkAnswer(method, secret, operation, nonceStr, data) {
     const unclear = (0, fields_js_1.findUnclear)(data, method);
@@ -53,7 +58,7 @@ function checkAnswer(method, secret, operation, nonceStr, data) {
     if (method === "HMAC")
         signed.set("code", "200").set("nonceStr", nonceStr);
     const length = SHORT_SIGNS.has(operation) ? SHORT_LENGTH : LONG_LENGTH;
-    const expected = sign(method, secret, `/merchant/${operation}`, signed).slice(0, length);
+    const expected = sign(method, secret, pathOf(operation), signed).slice(0, length);
     return equals(expected, data.get("sign")) ? null : "sign is not the signature of this answer";
 }
 /** The `webhook-signature` of Standard Webhooks, or null if the secret is no callback secret. */
