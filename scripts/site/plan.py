@@ -125,6 +125,12 @@ RELIABILITY: Final = Part(
             "暂挂的付款与充值",
             ("held-payouts-and-deposits",),
         ),
+        Page(
+            "reliability/reconciliation",
+            "Statements and reconciliation",
+            "报表与对账",
+            ("statements-and-reconciliation",),
+        ),
         Page("reliability/security", "Security", "安全"),
     ),
 )

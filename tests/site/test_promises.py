@@ -14,6 +14,8 @@ from tests.tools import require_tool
 from merchant_wallet.api import connection, endpoint, wire
 from merchant_wallet.base.codes import CODES
 from merchant_wallet.callbacks.schedule import PAUSES_S
+from merchant_wallet.web.kinds import KINDS, ORDER_STATUSES
+from merchant_wallet.web.languages import Language, translate
 
 SETTINGS = {"rate_limit": 200}
 clock, platform, own_platform, shop = journeys.clock, journeys.platform, journeys.own_platform, journeys.shop
@@ -143,6 +145,20 @@ def test_the_sizes_of_the_page_are_those_of_the_code(language: str) -> None:
     assert re.search(rf"\| {endpoint.BODY_TIMEOUT_S} (?:s|秒) \|", page)
     assert re.search(rf"\| {connection.KEEP_ALIVE_S:g} (?:s|秒)", page)
     assert f"| {connection.MAX_PIPELINED} |" in page
+
+
+@pytest.mark.parametrize("language", list(Language))
+def test_reconciliation_names_every_movement_and_status_as_the_files_do(language: Language) -> None:
+    guide = read("docs/integrating.md").partition("\n## Statements and reconciliation\n")[2].partition("\n## ")[0]
+    page = guide if language is Language.EN else read_page("reliability/reconciliation", "zh")
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in page.splitlines() if "|" in line]
+    moving = {translate(language, words) for kind, words in KINDS.items() if kind != "register"}
+    named = {name for row in rows if len(row) == 3 for name in re.split(r", |、", row[0])}
+    assert moving <= named
+    [statuses] = [row for row in rows if row[1].startswith("`txnStatus`")]
+    assert re.findall(r"\d", statuses[1]) == [str(status) for status in ORDER_STATUSES]
+    names = re.split(r", |、", re.split(r": |：", statuses[0])[1])
+    assert names == [translate(language, words) for words in ORDER_STATUSES.values()]
 
 
 def test_the_attempts_of_a_callback_end_after_the_time_that_the_page_says() -> None:
