@@ -48,7 +48,6 @@ class FieldShown(NamedTuple):
     kind: str
     meaning: str
     at_most: int | None
-    pattern: str
     is_required: bool
     is_nullable: bool
     choices: Sequence[str]
@@ -155,7 +154,6 @@ def _show_fields(fields: Sequence[Field], chains: Sequence[str]) -> list[FieldSh
             field.kind,
             field.meaning,
             field.at_most,
-            field.pattern,
             field.is_required,
             field.is_nullable,
             chains if field.values == (CHAIN,) else field.values,

@@ -101,7 +101,7 @@ COMMON_FIELDS: Final = (
     Field(
         "timestamp", LONG, "this moment in UTC, [milliseconds or seconds](#timestamps-and-nonces)", 20, WHOLE
     ),
-    Field("nonceStr", STRING, "new for every request", 32, NONCE),
+    Field("nonceStr", STRING, "new for every request; of `A-Z a-z 0-9 - _`", 32, NONCE),
     Field("sign", STRING, "the [signature](#signing-a-request)", 32, SIGN),
 )
 
