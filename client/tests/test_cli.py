@@ -128,6 +128,8 @@ def test_no_answer_ends_with_2_and_says_that_it_is_not_known(
         (("call", "getMerchantCustomer", "alice"), "type FIELD=VALUE"),
         (("call", "getMerchantCustomer", "extUserId=a", "extUserId=b"), "extUserId is there twice"),
         (("call", "getMerchantCustomer", "extUserId=a\nb"), "control character"),
+        (("call", "getMerchantCustomer", "extuserid=a"), "no field 'extuserid'; did you mean extUserId?"),
+        (("trigger", "deposit.credited", "amout=5"), "did you mean amount?"),
         (("explain", "40109"), "There is no code 40109. Near it: 40"),
         (("trigger", "order.payed"), "did you mean order.paid?"),
         (("verify", "--path", "exchange"), "--nonce: the signature of an answer covers"),

@@ -349,6 +349,7 @@ def test_a_required_field_is_given_as_sent() -> None:
     ("fields", "rule"),
     [
         ({}, "a is required"),
+        ({"b": "1", "A": "1"}, "a is required, not A"),
         ({"a": NON_SCALAR}, "a must be a string or a number"),
         ({"a": "1234"}, "a must have at most 3 characters"),
     ],

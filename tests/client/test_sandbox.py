@@ -16,7 +16,13 @@ from tests.journeys.conftest import Platform
 from tests.waits import TIMEOUT_S, wait_until
 from typer.testing import CliRunner
 
+from merchant_wallet.api.reference.operations import REFERENCES
+from merchant_wallet.api.reference.sandbox_controls import CONTROLS
+from merchant_wallet_client import MerchantWallet
 from merchant_wallet_client.cli.program import app
+from merchant_wallet_client.cli.triggering import ACTIONS
+from merchant_wallet_client.errors import PathUnknownError
+from merchant_wallet_client.operations import FIELDS
 
 WORKING = True
 COMMAND = Path(sys.executable).with_name("merchant-wallet-client")
@@ -161,6 +167,18 @@ def test_what_is_refused_gets_no_test_money(keys: Mapping[str, str], platform: P
     ]
     trigger(keys, "fund", "currency=USDT", "amount=100")
     assert [step["operation"] for step in trigger(keys, "order.failed")["steps"]] == ordered
+
+
+def test_the_command_line_knows_the_fields_of_every_operation_and_action() -> None:
+    called = (*REFERENCES, *(control for control in CONTROLS if control.name in ACTIONS))
+    assert set(FIELDS) == {field.name for each in called for field in each.request} | {"sbx"}
+
+
+def test_a_misspelled_action_is_told_the_one_that_was_meant(keys: Mapping[str, str]) -> None:
+    names = ("URL", "APP_KEY", "SECRET")
+    expected = pytest.raises(PathUnknownError, match=r"did you mean /sandbox/fund\? Check the name")
+    with MerchantWallet(*(keys[f"MERCHANT_WALLET_{name}"] for name in names)) as wallet, expected:
+        wallet.sandbox("funds")
 
 
 def test_people_are_told_what_follows_from_a_scenario(keys: Mapping[str, str]) -> None:

@@ -149,7 +149,9 @@ def test_the_sizes_of_the_page_are_those_of_the_code(language: str) -> None:
 
 @pytest.mark.parametrize("language", list(Language))
 def test_reconciliation_names_every_movement_and_status_as_the_files_do(language: Language) -> None:
-    guide = read("docs/integrating.md").partition("\n## Statements and reconciliation\n")[2].partition("\n## ")[0]
+    guide = (
+        read("docs/integrating.md").partition("\n## Statements and reconciliation\n")[2].partition("\n## ")[0]
+    )
     page = guide if language is Language.EN else read_page("reliability/reconciliation", "zh")
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in page.splitlines() if "|" in line]
     moving = {translate(language, words) for kind, words in KINDS.items() if kind != "register"}

@@ -76,7 +76,7 @@ class RefusedError(WalletError):
         self.data: Mapping[str, Any] = data or {}
         self.request_id = request_id
         self.retry_after_s = retry_after_s
-        super().__init__(self._describe(f". {self.advice}"))
+        super().__init__(self._describe(f"{'' if msg.endswith('?') else '.'} {self.advice}"))
 
     @property
     def retry(self) -> Retry:

@@ -38,6 +38,26 @@ NAMES: Final = (
     "exchange",
     "getWithdrawFee",
 )
+FIELDS: Final = (
+    "extUserId",
+    "currency",
+    "amount",
+    "mcOrderId",
+    "address",
+    "chainType",
+    "notifyUrl",
+    "orderId",
+    "sendCurrency",
+    "receiveCurrency",
+    "minAmountArrival",
+    "txHash",
+    "txnStatus",
+    "finality",
+    "screening",
+    "event",
+    "sbx",
+)
+"""The fields of all operations and control actions."""
 _EXCHANGE: Final = "exchange"
 SANDBOX_PREFIX: Final = "/sandbox/"
 """Before the name of a control action of a sandbox."""

@@ -140,8 +140,15 @@ def require(fields: Fields, name: str, max_length: int) -> str:
         return value
     text = optional(fields, name, max_length)
     if text is None:
-        refuse(FIELD_INVALID, f"{name} is required")
+        _refuse_absent(fields, name)
     return text
+
+
+def _refuse_absent(fields: Fields, name: str) -> NoReturn:
+    """Names the field that was sent in its place, if only the case of letters differs."""
+    lower = name.lower()
+    near = next((sent for sent in fields if sent != name and sent.lower() == lower), None)
+    refuse(FIELD_INVALID, f"{name} is required" if near is None else f"{name} is required, not {near}")
 
 
 def optional(fields: Fields, name: str, max_length: int) -> str | None:

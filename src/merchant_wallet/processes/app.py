@@ -229,7 +229,7 @@ async def open_web(
         further = [page, static.make_route(admit_file), entrance, *pages]
         if settings.security_contact is not None:
             further.append(security_txt.make_route(settings.security_contact, public_url, clock))
-        rest = build_rest(dependencies, settings.mode, compared_clock, further)
+        rest = build_rest(dependencies, settings.mode, compared_clock, tuple(endpoints), further)
         yield Web(endpoints, Dispatch(endpoints, sites, rest), dependencies, compared_clock, forwarding)
 
 

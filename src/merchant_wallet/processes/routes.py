@@ -59,9 +59,16 @@ class Dispatch:
 
 
 def build_rest(
-    dependencies: Dependencies, mode: str, clock: ComparedClock, further: Sequence[Route] = ()
+    dependencies: Dependencies,
+    mode: str,
+    clock: ComparedClock,
+    paths: Sequence[str],
+    further: Sequence[Route] = (),
 ) -> ASGIApp:
-    """Health, readiness, further routes, and answers for what is nowhere."""
+    """Health, readiness, further routes, and answers for what is nowhere.
+
+    `paths` are those of the operations: the refusal of an unknown path names the nearest.
+    """
 
     async def health(request: Request) -> Response:
         status, word = (503, "stopping") if dependencies.in_flight.draining else (200, "ok")
@@ -77,12 +84,14 @@ def build_rest(
 
     async def unknown(request: Request, error: Exception) -> Response:
         if request.method != "POST":
-            return _Envelope(dependencies, Refusal(PATH_UNKNOWN, NOWHERE))
-        return _Envelope(dependencies, refuse_path(request.scope["path"], _list_paths()))
+            return _Envelope(dependencies, Refusal(PATH_UNKNOWN, NOWHERE), paths)
+        return _Envelope(dependencies, refuse_path(request.scope["path"], paths), paths)
 
     async def not_allowed(request: Request, error: Exception) -> Response:
         allow = [(b"allow", b"GET, HEAD")]
-        return _Envelope(dependencies, Refusal(METHOD_NOT_ALLOWED, "this path is read with GET"), allow)
+        return _Envelope(
+            dependencies, Refusal(METHOD_NOT_ALLOWED, "this path is read with GET"), paths, allow
+        )
 
     rest = Starlette(
         routes=[
@@ -101,11 +110,16 @@ class _Envelope(Response):
     """A refusal in an envelope, for a path that is not an operation."""
 
     def __init__(
-        self, dependencies: Dependencies, refusal: Refusal, headers: Sequence[tuple[bytes, bytes]] = ()
+        self,
+        dependencies: Dependencies,
+        refusal: Refusal,
+        paths: Sequence[str],
+        headers: Sequence[tuple[bytes, bytes]] = (),
     ) -> None:
         super().__init__()
         self._dependencies = dependencies
         self._refusal = refusal
+        self._paths = paths
         self._extra = headers
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -117,8 +131,4 @@ class _Envelope(Response):
         source = dependencies.proxies.find(peer, Request(scope).headers.getlist("x-forwarded-for"))
         dependencies.access_log.write_other(request_id, scope["path"], refusal.code, source)
         if refusal.code == PATH_UNKNOWN and scope["method"] == "POST":
-            dependencies.note_path(scope["path"], _list_paths(), request_id, source)
-
-
-def _list_paths() -> tuple[str, ...]:
-    return tuple(operation.path for operation in OPERATIONS)
+            dependencies.note_path(scope["path"], self._paths, request_id, source)

@@ -13,6 +13,7 @@ from merchant_wallet.web.languages import N_, Language, translate
 
 FORMS: Final = (
     N_("{refusal} (it has {character} at character {place})"),
+    N_("{field} is required, not {sent}"),
     N_("{field} is required"),
     N_("{field} must have at most {count} characters"),
     N_("{field} must have at most {count} decimals"),

@@ -21,7 +21,7 @@ from merchant_wallet_client.cli.terminal import (
     wants_json,
 )
 from merchant_wallet_client.errors import NoAnswerError, RefusedError
-from merchant_wallet_client.operations import NAMES, READS
+from merchant_wallet_client.operations import FIELDS, NAMES, READS
 from merchant_wallet_client.wire import PREFIX, Answer, Number
 
 FieldsArgument = Annotated[
@@ -71,8 +71,18 @@ def read_fields(typed: list[str]) -> dict[str, str]:
             raise Failure(f"{word!r} is no field: type FIELD=VALUE.")
         if name in fields:
             raise Failure(f"{name} is there twice.")
+        _refuse_misspelled(name)
         fields[name] = value
     return fields
+
+
+def _refuse_misspelled(name: str) -> None:
+    """The service ignores unknown fields: `extuserid` would name nobody. Fields of a newer service pass."""
+    if name not in FIELDS:
+        lower = {known.lower(): known for known in FIELDS}
+        near = difflib.get_close_matches(name.lower(), lower, n=1, cutoff=0.85)
+        if near:
+            raise Failure(f"There is no field {name!r}; did you mean {lower[near[0]]}?")
 
 
 def ask(profile: Profile, operation: str, fields: dict[str, str]) -> Answer | RefusedError:

@@ -193,7 +193,7 @@ def trigger(
             raise typer.Exit(REFUSED) from refusal
     if as_document:
         _print_document({"ok": True, "event": event}, steps)
-    elif event in NEXT:
+    elif event in SCENARIOS:
         typer.echo(f"{paint(event, bold=True)}: {paint(NEXT[event].format_map(facts))}")
         if event.startswith("order.") and "notifyUrl" not in typed:
             note(NOBODY_LISTENS)
