@@ -66,7 +66,7 @@ START: Final = Part(
         Page("quick-start/php", "PHP", "PHP"),
         Page("quick-start/go", "Go", "Go"),
         Page("quick-start/java", "Java", "Java"),
-        Page("sandbox", "Sandbox", "沙盒"),
+        Page("sandbox", "Sandbox", "沙盒", ("sandbox",)),
         Page("command-line", "Command line", "命令行工具"),
         Page("going-live", "Going live", "上线检查清单"),
     ),
