@@ -250,17 +250,6 @@ def test_each_change_of_the_archive_is_in_the_audit_log(wallet: Wallet, named: d
     assert ("archive.restore", "archive of 2025-11") in told
 
 
-def test_nothing_is_archived_while_a_program_runs_that_would_not_find_the_names(
-    wallet: Wallet, named: dict[str, int]
-) -> None:
-    wallet.tamper(
-        "insert into instance select gen_random_uuid(), 'web', '0.0.9', 55, 'old-host', 7, t, t"
-        " from (select (extract(epoch from clock_timestamp()) * 1000)::bigint as t) n"
-    )
-    assert "web 0.0.9 on old-host" in wallet.refuse(*RUN, status=2)
-    assert count(wallet, "archived_month") == 0
-
-
 def test_an_archived_book_moves_to_another_cell_and_is_archived_there(
     wallet: Wallet, named: dict[str, int]
 ) -> None:
