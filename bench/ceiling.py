@@ -207,7 +207,7 @@ async def serve(merchants: list[BenchMerchant]) -> None:
     dependencies = make_dependencies(merchants, access_log, address)
     endpoints = build_endpoints(dependencies)
     clock = ComparedClock(now_ms)
-    rest = build_rest(dependencies, "sandbox", clock)
+    rest = build_rest(dependencies, "sandbox", clock, tuple(endpoints))
     web = Web(endpoints, Dispatch(endpoints, (), rest), dependencies, clock)
 
     async def run(_: Listener) -> None:
