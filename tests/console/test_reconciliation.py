@@ -68,7 +68,7 @@ def test_a_held_deposit_leads_to_its_page_and_is_no_unexplained_difference(
     assert "with a difference that needs a person" in finance
     assert "unexplained" not in finance
     inbox = read_text(operator.page("/console/inbox?show=all"))
-    assert "a person has to look at an explained difference" in inbox
+    assert "is explained, but a person has to decide about its cause" in inbox
     assert "Unexplained" not in inbox
 
 
