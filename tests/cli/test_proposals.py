@@ -122,7 +122,8 @@ def test_a_looser_limit_is_proposed_and_another_person_accepts_it(terminal: Term
     (listed,) = wallet.ask("proposals", "list")["proposals"]
     assert (listed["before"], listed["after"]) == ({"approval-limit": "500"}, {"approval-limit": "5000"})
     assert re.search(
-        r"Approval above: 500 USDT +Approval above: 5,000 USDT ", wallet.run("proposals", "list").stdout
+        r"Approval above: 500\.00 USDT +Approval above: 5,000\.00 USDT ",
+        wallet.run("proposals", "list").stdout,
     )
     assert "your own" in wallet.refuse("proposals", "accept", number)
     done = terminal.of("bob").ask("proposals", "accept", number)

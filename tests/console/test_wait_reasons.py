@@ -35,7 +35,7 @@ def an_order(**changes: Any) -> OrderLine:
 def kinds_of_obstacles() -> set[str]:
     """Every kind of obstacle that the code of payouts and chains names."""
     found = set()
-    for folder in ("chains", "withdrawals"):
+    for folder in ("chains", "hot_wallet", "withdrawals"):
         for path in (SOURCES / folder).rglob("*.py"):
             # An obstacle of a sweep is shown with the sweep.
             if path.stem.endswith("sweeps"):
