@@ -39,6 +39,7 @@ OTHER_ENDS: Final = frozenset(
             "age",
             "bki",
             "conf",
+            "css",
             "csv",
             "gz",
             "history",
