@@ -67,7 +67,7 @@ def test_a_change_holds_from_the_next_request_on_and_is_told_before_and_after(
         "disabledOperations": ["exchange", "getWithdrawFee"],
     }
     log = operator.page(f"/console/audit?merchant={shop.merchant_id}&action=merchant.set")
-    assert "<del>no limit</del><ins>250.5 USDT</ins>" in log
+    assert "<del>no limit</del><ins>250.50 USDT</ins>" in log
 
 
 def test_the_audit_log_tells_every_setting_as_the_terminal_does(platform: Platform, shop: Shop) -> None:
