@@ -47,9 +47,20 @@ def test_books_cross_a_network_only_encrypted_and_to_a_proven_server(
     assert judge_tls(host, is_encrypted, mode, is_live=is_live).word == word
 
 
-@each_row(("encoding", "word"), [("UTF8", "ok"), ("LATIN1", "wrong"), ("SQL_ASCII", "wrong")])
-def test_the_database_stores_every_script(encoding: str, word: str) -> None:
-    assert judge_texts(encoding, "en_US.UTF-8").word == word
+@each_row(
+    ("encoding", "is_ordered", "word"),
+    [
+        ("UTF8", True, "ok"),
+        # A dump of the own PostgreSQL, restored into a database with another order.
+        ("UTF8", False, "hint"),
+        ("LATIN1", True, "wrong"),
+        ("SQL_ASCII", False, "wrong"),
+    ],
+)
+def test_the_database_stores_every_script_and_finds_a_beginning(
+    encoding: str, is_ordered: bool, word: str
+) -> None:
+    assert judge_texts(encoding, "en_US.UTF-8", is_ordered=is_ordered).word == word
 
 
 @each_row(

@@ -69,7 +69,7 @@ async def check_server(conn: Any, settings: Settings) -> AsyncIterator[Finding]:
     mode = parameters.get("sslmode", "prefer")
     yield judge_tls(conn.info.host, conn.pgconn.ssl_in_use, mode, is_live=not settings.sandbox)
     (encoding, order) = (await fetch(conn, "read_texts"))[0]
-    yield judge_texts(encoding, order)
+    yield judge_texts(encoding, order, is_ordered=not await _list_unordered(conn))
     yield judge_session_defaults(await fetch(conn, "list_session_defaults"))
     told = dict(await fetch(conn, "list_server_settings"))
     yield judge_durability(told, is_live=not settings.sandbox)
@@ -88,6 +88,13 @@ def count_hosts(url: str | None) -> int:
     from merchant_wallet.base.hosts import Hosts
 
     return 1 if url is None else len(Hosts.of(url).hosts)
+
+
+async def _list_unordered(conn: Any) -> list[tuple[str, str, str]]:
+    from merchant_wallet.postgres.migrate import QUERIES
+
+    rows: list[tuple[str, str, str]] = await (await conn.execute(QUERIES["list_unordered"].text)).fetchall()
+    return rows
 
 
 async def check_programs(conn: Any) -> AsyncIterator[Finding]:
@@ -156,8 +163,11 @@ def judge_tls(host: str, is_encrypted: bool, mode: str, *, is_live: bool) -> Fin
     return Finding("tls", f"the connection to {host} is encrypted, and its certificate was checked")
 
 
-def judge_texts(encoding: str, order: str) -> Finding:
-    """Judge whether the database can store every name."""
+def judge_texts(encoding: str, order: str, *, is_ordered: bool) -> Finding:
+    """Judge whether the database can store every name, and whether a beginning is a range of its indexes.
+
+    `is_ordered`: the texts that are searched so have the order of bytes.
+    """
     # `--help` must not load the driver.
     from merchant_wallet.postgres.migrate import ENCODING
 
@@ -165,7 +175,13 @@ def judge_texts(encoding: str, order: str) -> Finding:
     if encoding != ENCODING:
         advice = f"dump the database, create it anew with `encoding '{ENCODING}' template template0`, restore"
         return Finding("texts", f"{text}: a name in another script fails with 50000", advice)
-    return Finding("texts", text)
+    if is_ordered:
+        return Finding("texts", text)
+    hint = (
+        "a search for a beginning may find less, because a dump of a database in another order was restored:"
+        " restore it into one that was created with `locale_provider libc lc_collate 'C' template template0`"
+    )
+    return Finding("texts", text, hint=hint)
 
 
 def judge_session_defaults(defaults: Iterable[tuple[str, str, str]]) -> Finding:

@@ -9,8 +9,7 @@ with opened as (
        set address = excluded.address, next_nonce = null, funds = null, funds_ended_payouts = null, checked_ms = null
      where h.address <> excluded.address and not exists (
            select from payout_reservation r
-            where r.chain = excluded.chain and r.ended_no is null and r.wallet <> excluded.address
-              and r.wallet <> decode(repeat('00', 20), 'hex'))
+            where r.chain = excluded.chain and r.ended_no is null and r.wallet <> excluded.address)
        and not exists (
            select from cold_transfer t
             where t.chain = excluded.chain and t.ended_ms is null and t.reserved_ms is not null and t.hot <> excluded.address)

@@ -5,7 +5,9 @@ Rules:
   merchant is found.
 - A merchant's ids often begin alike. Of a shortened one, only the first `MAX_LOOKED` ids with its beginning
   are compared with its end.
-- The beginnings of texts are ranges of indexes in the order of bytes.
+- The beginnings of texts are ranges of indexes in the order of bytes. A dump that was restored into a
+  database of another order may give fewer of them, and `doctor` says so. What is typed completely is always
+  found.
 """
 
 from collections.abc import AsyncIterator, Sequence
