@@ -206,10 +206,14 @@ func TestAnExchangeWithoutAnOrderIDIsNeverSentTwice(t *testing.T) {
 	wallet := open(t, service.url, Options{Retries: 1})
 	own := Fields{"amount": "10", "sendCurrency": "USDT", "receiveCurrency": "KFB"}
 	for call, sent := range []int{1, 2, 4} {
+		operation := "exchange"
+		if call == 1 {
+			operation = "/merchant/exchange"
+		}
 		if call == 2 {
 			own["mcOrderId"] = "fx-1"
 		}
-		_, err := wallet.Call(context.Background(), "exchange", own)
+		_, err := wallet.Call(context.Background(), operation, own)
 		var unknown *NoAnswerError
 		if !errors.As(err, &unknown) || service.count() != sent {
 			t.Error(call, service.count(), err)

@@ -193,6 +193,8 @@ var once = map[string]bool{"exchange": true, "/sandbox/fund": true, "/sandbox/de
 // know. An operation that moves money must have an order id in own. An exchange without one is sent once: a repeat would
 // be another exchange.
 func (w *MerchantWallet) Call(ctx context.Context, operation string, own Fields) (Fields, error) {
+	// What is known of an operation is known by its name.
+	operation = strings.TrimPrefix(operation, "/merchant/")
 	link := w.connection
 	if once[operation] && own["mcOrderId"] == "" {
 		link.retries = 0

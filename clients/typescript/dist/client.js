@@ -68,10 +68,12 @@ export class MerchantWallet {
      */
     async call(operation, own, options = {}) {
         const texts = toTexts(own);
-        const attempt = () => this.#attempt(operation, texts, options.signal);
-        const isOnce = ONCE.has(operation) && !texts.has("mcOrderId");
+        // What is known of an operation is known by its name.
+        const name = operation.replace(/^\/merchant\//, "");
+        const attempt = () => this.#attempt(name, texts, options.signal);
+        const isOnce = ONCE.has(name) && !texts.has("mcOrderId");
         const connection = isOnce ? { ...this.#connection, retries: 0 } : this.#connection;
-        return repeat(connection, operation, attempt, options.signal);
+        return repeat(connection, name, attempt, options.signal);
     }
     /**
      * Calls a control action of a sandbox, for your tests: `wallet.sandbox("deposit", { chainType: "TRC20", amount: "10" })`.

@@ -167,7 +167,7 @@ test("an exchange without an order id is never sent twice", async (context) => {
   const own = { amount: "10", sendCurrency: "USDT", receiveCurrency: "KFB" };
   await assert.rejects(open(url).call("exchange", own), NoAnswerError);
   assert.equal(sent.length, 1);
-  await assert.rejects(open(url).call("exchange", { ...own, mcOrderId: "" }), NoAnswerError);
+  await assert.rejects(open(url).call("/merchant/exchange", { ...own, mcOrderId: "" }), NoAnswerError);
   assert.equal(sent.length, 2);
   await assert.rejects(
     open(url, { retries: 1 }).call("exchange", { ...own, mcOrderId: "fx-1" }),
