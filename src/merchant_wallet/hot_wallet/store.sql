@@ -1,8 +1,8 @@
 -- The hot wallets. They belong to chains, so their keys begin with the chain.
 
 -- name: open_wallet
--- The chain's wallet as this process knows it. It is an address of ours for ever, as the one before it. Another address replaces it only if no payout or
--- cold transfer of it is open. Then everything about the old one is forgotten except a freeze.
+-- The chain's wallet as this process knows it. It is an address of ours for ever, as the one before it. Another address
+-- replaces it only if no payout or cold transfer of it is open. Then everything about the old one is forgotten except a freeze.
 with opened as (
     insert into hot_wallet as h (chain, address) values (%(chain)s::text, %(wallet)s::bytea)
     on conflict (chain) do update
@@ -28,8 +28,8 @@ select chain from opened;
 select address, ended_payouts from hot_wallet where chain = %(chain)s::text;
 
 -- name: lock
--- Locks the wallet's row: nobody else takes nonces or funds before this transaction ends. It is written, so that later reads in the
--- same transaction are up to date.
+-- Locks the wallet's row: nobody else takes nonces or funds before this transaction ends. It is written, so that later
+-- reads in the same transaction are up to date.
 update hot_wallet set next_nonce = next_nonce
  where chain = %(chain)s::text and address = %(wallet)s::bytea
 returning next_nonce, funds, funds_ended_payouts, ended_payouts, checked_ms;
