@@ -28,9 +28,10 @@ select nonce from reused union all select nonce from added;
 
 -- name: free
 -- Nothing was signed with these nonces, and nothing will be: they may be given out again.
-update wallet_nonce set purpose = 'free', merchant_id = null, order_id = null, since_ms = %(since_ms)s::bigint
- where chain = %(chain)s::text and wallet = %(wallet)s::bytea and nonce = any(%(nonces)s::bigint[])
-   and purpose = %(purpose)s::text;
+update wallet_nonce n set purpose = 'free', merchant_id = null, order_id = null, since_ms = %(since_ms)s::bigint
+  from unnest(%(nonces)s::bigint[]) as given(nonce)
+ where n.chain = %(chain)s::text and n.wallet = %(wallet)s::bytea and n.nonce = given.nonce
+   and n.purpose = %(purpose)s::text;
 
 -- name: cancel
 -- A nonce that somebody may have signed with elsewhere is cancelled, never given out again.
