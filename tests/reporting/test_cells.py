@@ -10,6 +10,7 @@ import pytest
 from tests.rows import each_row
 
 from merchant_wallet.base.errors import TransientError
+from merchant_wallet.base.units import MAX_BIGINT
 from merchant_wallet.reporting.cells import (
     MAX_PARALLEL,
     AllAway,
@@ -19,9 +20,9 @@ from merchant_wallet.reporting.cells import (
     gather_page,
     reach_one,
 )
-from merchant_wallet.reporting.paging import MAX_NUMBER, Connection, Key, Order, Read, Row
+from merchant_wallet.reporting.paging import Connection, Key, Order, Read, Row
 
-NEWEST = Order("newest", ("order_id",), (MAX_NUMBER,))
+NEWEST = Order("newest", ("order_id",), (MAX_BIGINT,))
 TIMEOUT_S = 0.05
 
 

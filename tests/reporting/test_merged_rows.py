@@ -7,19 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.rows import each_row
 
-from merchant_wallet.reporting.paging import (
-    MAX_NUMBER,
-    MIN_NUMBER,
-    Key,
-    Order,
-    Page,
-    Read,
-    Row,
-    merge_rows,
-    read_page,
-)
+from merchant_wallet.base.units import MAX_BIGINT
+from merchant_wallet.reporting.paging import MIN_NUMBER, Key, Order, Page, Read, Row, merge_rows, read_page
 
-NEWEST = Order("newest", ("at_ms", "order_id"), (MAX_NUMBER, MAX_NUMBER))
+NEWEST = Order("newest", ("at_ms", "order_id"), (MAX_BIGINT, MAX_BIGINT))
 OLDEST = Order("oldest", ("at_ms", "order_id"), (MIN_NUMBER, MIN_NUMBER))
 STRIDE = 5
 

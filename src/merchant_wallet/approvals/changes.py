@@ -26,7 +26,6 @@ from psycopg.types.json import Jsonb
 from merchant_wallet.approvals.decisions import (
     ACCEPTED,
     FAILED,
-    MAX_NO,
     OPEN,
     REFUSED,
     WITHDRAWN,
@@ -43,6 +42,7 @@ from merchant_wallet.approvals.standing import may_still_ask, may_still_propose,
 from merchant_wallet.audit import records as audit
 from merchant_wallet.audit.records import Author
 from merchant_wallet.base.db import Queries
+from merchant_wallet.base.units import MAX_BIGINT
 
 Connection = AsyncConnection[Any]
 Facts = Mapping[str, Any]
@@ -195,7 +195,7 @@ async def withdraw(conn: Connection, proposal_no: int, *, person: Person, at_ms:
 
 async def show(conn: Connection, proposal_no: int) -> ProposedChange | None:
     """One proposed change; None if there is none with this number."""
-    found = await _fetch(conn, "read_change", {"proposal_no": min(proposal_no, MAX_NO)})
+    found = await _fetch(conn, "read_change", {"proposal_no": min(proposal_no, MAX_BIGINT)})
     return found[0] if found else None
 
 
@@ -211,7 +211,7 @@ async def list_decided(
     conn: Connection, *, at_ms: int, before_no: int | None = None, limit: int = 50
 ) -> list[ProposedChange]:
     """Proposals before a number that were decided or have expired, newest first."""
-    before = MAX_NO if before_no is None else before_no
+    before = MAX_BIGINT if before_no is None else before_no
     values = {"at_ms": at_ms, "before_no": before, "page": check_limit(limit)}
     return await _fetch(conn, "list_decided_changes", values)
 
@@ -274,7 +274,7 @@ async def _reject(
 
 
 async def _lock(conn: Connection, proposal_no: int) -> ProposedChange:
-    found = await _fetch(conn, "lock_change", {"proposal_no": min(proposal_no, MAX_NO)})
+    found = await _fetch(conn, "lock_change", {"proposal_no": min(proposal_no, MAX_BIGINT)})
     if not found:
         raise ProposalRefused(ProposalRefusal.UNKNOWN, number=proposal_no)
     return found[0]

@@ -29,7 +29,6 @@ MAX_PAGE: Final = 200
 """The proposals of a page."""
 MAX_READ: Final = 20_000
 """The proposals of one read: counts and notifications are about all that wait."""
-MAX_NO: Final = 2**63 - 1
 
 
 class ProposalRefusal(Enum):

@@ -22,7 +22,6 @@ from psycopg.pq import TransactionStatus
 from merchant_wallet.approvals.decisions import (
     ACCEPTED,
     FAILED,
-    MAX_NO,
     REFUSED,
     WITHDRAWN,
     ProposalRefusal,
@@ -38,6 +37,7 @@ from merchant_wallet.base.codes import Refusal
 from merchant_wallet.base.currencies import CURRENCIES
 from merchant_wallet.base.db import Queries
 from merchant_wallet.base.money import MAX_BALANCE_UNITS
+from merchant_wallet.base.units import MAX_BIGINT
 from merchant_wallet.book.commands import Adjust, Command, FindAdjustment
 from merchant_wallet.book.outcomes import Adjusted, Outcome
 
@@ -173,7 +173,7 @@ async def list_decided(
     """
     values = {
         "now_ms": now_ms,
-        "before_no": MAX_NO if before_no is None else before_no,
+        "before_no": MAX_BIGINT if before_no is None else before_no,
         "page": check_limit(limit),
     }
     if merchant_id is None:

@@ -23,6 +23,7 @@ from psycopg.types.json import Jsonb
 
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.db import Queries
+from merchant_wallet.base.units import MAX_BIGINT
 
 Connection = AsyncConnection[Any]
 Facts = Mapping[str, Any]
@@ -32,7 +33,6 @@ QUERIES: Final = Queries(Path(__file__).with_name("audit.sql"))
 FIRST_HASH: Final = bytes(32)
 """The hash before the first entry."""
 MAX_PAGE: Final = 500
-MAX_NO: Final = 2**63 - 1
 MAX_SUBJECT: Final = 400
 MAX_SOURCE: Final = 64
 
@@ -219,7 +219,7 @@ async def list_entries(
         "actor": actor,
         "action": action,
         "merchant_id": merchant_id,
-        "before_no": MAX_NO if before_no is None else min(before_no, MAX_NO),
+        "before_no": MAX_BIGINT if before_no is None else min(before_no, MAX_BIGINT),
         "limit": limit,
     }
     return await _read(conn, name, values)

@@ -10,6 +10,7 @@ import msgspec
 
 from merchant_wallet.audit.records import FIRST_HASH, QUERIES, AuditEntry, Connection, hash_entry
 from merchant_wallet.base.moments import format_moment
+from merchant_wallet.base.units import MIN_BIGINT
 
 PAGE_ROWS: Final = 2000
 
@@ -81,7 +82,7 @@ async def verify(conn: Connection) -> AuditReport:
 
 
 async def _verify_entries(conn: Connection, chain: _Chain) -> AuditViolation | None:
-    after_no = -(2**63)
+    after_no = MIN_BIGINT
     while True:
         cursor = await conn.execute(QUERIES["page_entries"].text, {"after_no": after_no, "limit": PAGE_ROWS})
         rows = await cursor.fetchall()

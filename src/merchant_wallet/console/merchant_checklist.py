@@ -8,13 +8,13 @@ from typing import Final
 
 import msgspec
 
+from merchant_wallet.base.units import MAX_BIGINT
 from merchant_wallet.console.request import Connection, ConsoleRequest
 from merchant_wallet.exchange import rates
 from merchant_wallet.exchange.rates import DIRECTIONS
 from merchant_wallet.merchants import app_keys
 from merchant_wallet.merchants.records import Merchant
 from merchant_wallet.reporting import callbacks
-from merchant_wallet.reporting.paging import MAX_NUMBER
 from merchant_wallet.web.languages import N_
 
 _DELIVERED: Final = "delivered"
@@ -36,7 +36,7 @@ async def list_steps(request: ConsoleRequest, conn: Connection, merchant: Mercha
     keys = await app_keys.list_keys(conn, number, request.at_ms)
     used_ms = min((key.used_ms for key in keys if key.used_ms is not None), default=None)
     cell = await request.cells.of(number)
-    told = await callbacks.list_of_merchant(cell, number, state=_DELIVERED, before=MAX_NUMBER, limit=1)
+    told = await callbacks.list_of_merchant(cell, number, state=_DELIVERED, before=MAX_BIGINT, limit=1)
     steps = [
         Step(
             N_("The secrets are with the merchant"),

@@ -17,6 +17,7 @@ from merchant_wallet.approvals.acts import asked, kinds
 from merchant_wallet.approvals.decisions import MAX_REASON
 from merchant_wallet.base.addresses import format_address
 from merchant_wallet.base.chains import CHAINS, COINS
+from merchant_wallet.base.units import MAX_BIGINT
 from merchant_wallet.console import flash, proposal_forms
 from merchant_wallet.console.form_state import EMPTY_FORM, FormState
 from merchant_wallet.console.payouts import NO_REASON, read_reason
@@ -36,7 +37,6 @@ from merchant_wallet.web.languages import N_
 RESCUES: Final = "/console/rescues"
 ROWS: Final = 50
 MAX_TYPED: Final = 128
-MAX_NO: Final = 2**63
 ENDED: Final = N_("The rescue is ended. What is at its address stays there.")
 NOT_ENDED: Final = N_("It was not ended: look at it again.")
 NOT_TYPED: Final = N_("Type the hash of a transaction or an address.")
@@ -115,7 +115,7 @@ async def propose(request: ConsoleRequest, conn: Connection) -> Response:
 async def end(request: ConsoleRequest, conn: Connection) -> Response:
     """End a rescue without a sweep, which waits or has failed."""
     number = int(request.http.path_params["rescue_no"])
-    found = await store.list_rescues(conn, rescue_no=number) if number < MAX_NO else []
+    found = await store.list_rescues(conn, rescue_no=number) if number <= MAX_BIGINT else []
     if not found:
         raise HTTPException(404)
     reason = read_reason(request)

@@ -18,6 +18,7 @@ from starlette.responses import Response
 from merchant_wallet.approvals.changes import ChangeRefused, ProposedChange
 from merchant_wallet.audit.records import Author
 from merchant_wallet.base.addresses import format_address
+from merchant_wallet.base.units import MAX_BIGINT
 from merchant_wallet.base.user_input import parse_digits
 from merchant_wallet.console import flash, proposal_forms
 from merchant_wallet.console.form_state import EMPTY_FORM, FormState, refill
@@ -97,7 +98,7 @@ async def show_screenings(request: ConsoleRequest, conn: Connection) -> Response
         after_no = (parse_digits(state.after) if state.after else 0) or 0
         found = await store.list_waiting(conn, state=wanted, after_no=after_no, limit=PAGE_ROWS + 1)
     else:
-        before_no = (parse_digits(state.after) if state.after else None) or store.MAX_NO
+        before_no = (parse_digits(state.after) if state.after else None) or MAX_BIGINT
         some = None if shown == "all" else State(shown)
         found = await store.list_all(conn, state=some, before_no=before_no, limit=PAGE_ROWS + 1)
     rows, last = split_page(found, PAGE_ROWS)

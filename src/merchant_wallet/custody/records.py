@@ -22,7 +22,7 @@ from merchant_wallet.base.cells import Databases
 from merchant_wallet.base.chains import CHAINS
 from merchant_wallet.base.currencies import USDT
 from merchant_wallet.base.db import Queries
-from merchant_wallet.base.units import HOUR_MS
+from merchant_wallet.base.units import HOUR_MS, MAX_BIGINT
 from merchant_wallet.chains.protocol import TokenTransfer
 from merchant_wallet.custody import comparison
 from merchant_wallet.custody.comparison import Books, JudgedMovement, Movement, Remainder, Waiting
@@ -36,7 +36,6 @@ DEPOSIT: Final = "deposit"
 BOOKED: Final = frozenset({"pending", "dust", "dropped", "credited"})
 """The states of a final deposit that the books know. A held one waits for a person."""
 HELD: Final = "held"
-MAX_RESULT_NO: Final = 2**63 - 1
 MARGIN_MS: Final = HOUR_MS
 """Deposits are searched from this long before the last search: clocks differ, and commits are late."""
 
@@ -355,7 +354,7 @@ async def page_results(
     connection: AsyncConnection, chain: str, *, before_no: int | None = None, limit: int
 ) -> list[ResultShown]:
     """A chain's comparisons before a number, newest first."""
-    before = MAX_RESULT_NO if before_no is None else before_no
+    before = MAX_BIGINT if before_no is None else before_no
     rows = await _rows(connection, "page_results", chain=chain, before_no=before, limit=limit)
     return [ResultShown(*row) for row in rows]
 

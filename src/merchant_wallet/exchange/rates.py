@@ -19,6 +19,7 @@ from psycopg.rows import class_row
 
 from merchant_wallet.base.db import Queries
 from merchant_wallet.base.money import MAX_RATE_E8, RATE_SCALE, format_rate
+from merchant_wallet.base.units import MAX_BIGINT
 from merchant_wallet.book.rules.exchange import is_too_old
 
 Connection = AsyncConnection[Any]
@@ -27,7 +28,6 @@ USDT_TO_KFB: Final = "USDT:KFB"
 KFB_TO_USDT: Final = "KFB:USDT"
 DIRECTIONS: Final = (USDT_TO_KFB, KFB_TO_USDT)
 PLATFORM: Final = 0
-MAX_NO: Final = 2**63 - 1
 ONE: Final = RATE_SCALE**2
 """The largest allowed product of the two directions."""
 
@@ -165,7 +165,7 @@ async def list_history(
     conn: Connection, *, merchant_id: int | None = None, before_no: int | None = None, limit: int
 ) -> list[RateChange]:
     """Changes with a number below `before_no`, newest first, of one scope or (None) of all scopes."""
-    before = MAX_NO if before_no is None else before_no
+    before = MAX_BIGINT if before_no is None else before_no
     values = {"merchant_id": merchant_id, "before_no": before, "limit": limit}
     cursor = await conn.execute(QUERIES["list_history"].text, values)
     return [RateChange(*row) for row in await cursor.fetchall()]

@@ -14,11 +14,12 @@ from typing import Any, Final
 import msgspec
 
 from merchant_wallet.base.db import Queries
+from merchant_wallet.base.units import MAX_BIGINT
 from merchant_wallet.callbacks.answers import Kept
 from merchant_wallet.callbacks.callback_states import State
 from merchant_wallet.reporting import books, paging
 from merchant_wallet.reporting.cells import Reach
-from merchant_wallet.reporting.paging import MAX_NUMBER, Connection, Order, Page, Row, fetch
+from merchant_wallet.reporting.paging import Connection, Order, Page, Row, fetch
 
 QUERIES: Final = Queries(Path(__file__).with_name("callbacks.sql"))
 STATES: Final = tuple(state.value for state in State)
@@ -26,7 +27,7 @@ EVENT_TYPES: Final = ("withdrawal", "deposit")
 MAX_COUNTED: Final = 10_000
 _EVENT: Final = re.compile(r"evt_([0-9]{1,18})_[0-9a-z]{1,10}")
 _NEWEST: Final = Order(
-    "callbacks by moment", ("created_ms", "order_id", "status"), (MAX_NUMBER, MAX_NUMBER, 2**15 - 1)
+    "callbacks by moment", ("created_ms", "order_id", "status"), (MAX_BIGINT, MAX_BIGINT, 2**15 - 1)
 )
 
 

@@ -19,19 +19,11 @@ import msgspec
 
 from merchant_wallet.base.chains import CODES
 from merchant_wallet.base.db import Queries
+from merchant_wallet.base.units import MAX_BIGINT
 from merchant_wallet.deposits.deposit_states import State
 from merchant_wallet.reporting import paging
 from merchant_wallet.reporting.cells import Reach, reach_one
-from merchant_wallet.reporting.paging import (
-    LAST_TEXT,
-    MAX_NUMBER,
-    MIN_NUMBER,
-    Connection,
-    Order,
-    Page,
-    Row,
-    fetch,
-)
+from merchant_wallet.reporting.paging import LAST_TEXT, MIN_NUMBER, Connection, Order, Page, Row, fetch
 
 QUERIES: Final = Queries(Path(__file__).with_name("deposits.sql"))
 STATUSES: Final = tuple(state.value for state in State)
@@ -40,7 +32,7 @@ OPEN: Final = tuple(state.value for state in (State.SEEN, State.PENDING, State.D
 _NEWEST: Final = Order(
     "deposits by moment",
     ("seen_ms", "chain", "tx_hash", "log_index"),
-    (MAX_NUMBER, LAST_TEXT, LAST_TEXT, 2**31 - 1),
+    (MAX_BIGINT, LAST_TEXT, LAST_TEXT, 2**31 - 1),
 )
 
 
@@ -163,7 +155,7 @@ def _values(wanted: DepositFilter) -> dict[str, Any]:
         "statuses": paging.check_words("status", wanted.statuses, STATUSES),
         "chains": paging.check_words("chain", [wanted.chain] if wanted.chain else [], CODES),
         "from_ms": MIN_NUMBER if wanted.from_ms is None else wanted.from_ms,
-        "to_ms": MAX_NUMBER if wanted.to_ms is None else wanted.to_ms,
+        "to_ms": MAX_BIGINT if wanted.to_ms is None else wanted.to_ms,
         "address": wanted.address,
     }
 

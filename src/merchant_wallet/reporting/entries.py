@@ -13,6 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from merchant_wallet.base.db import Queries
+from merchant_wallet.base.units import MAX_BIGINT
 from merchant_wallet.book.archive.archived_journal import open_journal
 from merchant_wallet.book.archive.files import ArchiveFolder
 from merchant_wallet.book.chart import name_account, parse_account
@@ -20,7 +21,7 @@ from merchant_wallet.book.journal import FIRST_HASH
 from merchant_wallet.book.state import Entry, Posting
 from merchant_wallet.reporting import books, paging, statements
 from merchant_wallet.reporting.cells import Reach
-from merchant_wallet.reporting.paging import MAX_NUMBER, Connection, Order, Page, Row, fetch
+from merchant_wallet.reporting.paging import Connection, Order, Page, Row, fetch
 
 QUERIES: Final = Queries(Path(__file__).with_name("entries.sql"))
 COMMON_KINDS: Final = ("user_to_merchant", "merchant_to_user", "exchange")
@@ -39,7 +40,7 @@ RARE_KINDS: Final = (
 ARCHIVED: Final = "archived"
 """What `find_kind` says of an archived entry."""
 KINDS: Final = COMMON_KINDS + RARE_KINDS
-_NEWEST: Final = Order("entries", ("entry_id",), (MAX_NUMBER,))
+_NEWEST: Final = Order("entries", ("entry_id",), (MAX_BIGINT,))
 
 
 class EntryLine(msgspec.Struct, frozen=True):
@@ -126,7 +127,7 @@ async def list_entries(
 
 async def _find_period(conn: Connection, merchant_id: int, wanted: EntryFilter) -> tuple[int, int]:
     """The first id of a period, and the first id after it."""
-    from_id, until_id = 0, MAX_NUMBER
+    from_id, until_id = 0, MAX_BIGINT
     if (wanted.from_ms, wanted.to_ms) == (None, None):
         return from_id, until_id
     last = await fetch(conn, QUERIES["last_entry"].text, {"merchant_id": merchant_id})

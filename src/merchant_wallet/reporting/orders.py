@@ -20,11 +20,12 @@ import msgspec
 from merchant_wallet.base.addresses import format_address
 from merchant_wallet.base.chains import CODES
 from merchant_wallet.base.db import Queries
+from merchant_wallet.base.units import MAX_BIGINT
 from merchant_wallet.book.rules import approvals
 from merchant_wallet.book.rules.withdrawals import PAID, PENDING, PROCESSING
 from merchant_wallet.reporting import paging
 from merchant_wallet.reporting.cells import Reach
-from merchant_wallet.reporting.paging import MAX_NUMBER, MIN_NUMBER, Connection, Order, Page, Row, fetch
+from merchant_wallet.reporting.paging import MIN_NUMBER, Connection, Order, Page, Row, fetch
 
 QUERIES: Final = Queries(Path(__file__).with_name("orders.sql"))
 STATUSES: Final = (0, 1, 2, 3, 4, 5, 6)
@@ -37,8 +38,8 @@ MAX_OF_ADDRESS: Final = 10_000
 ENDED: Final = {"settle": 2, "cancel": 4, "expire": 5, "refund": 6}
 """The final status of an order, by the entry that released its hold."""
 
-_NEWEST: Final = Order("orders by moment", ("created_ms", "order_id"), (MAX_NUMBER, MAX_NUMBER))
-_BY_AMOUNT: Final = Order("orders by amount", ("amount", "order_id"), (MAX_NUMBER, MAX_NUMBER))
+_NEWEST: Final = Order("orders by moment", ("created_ms", "order_id"), (MAX_BIGINT, MAX_BIGINT))
+_BY_AMOUNT: Final = Order("orders by amount", ("amount", "order_id"), (MAX_BIGINT, MAX_BIGINT))
 _QUEUE: Final = Order("orders to approve", ("created_ms", "order_id"), (MIN_NUMBER, MIN_NUMBER))
 
 
@@ -185,7 +186,7 @@ def _values(wanted: OrderFilter) -> dict[str, Any]:
         "statuses": paging.check_words("status", wanted.statuses, STATUSES),
         "chains": paging.check_words("chain", [wanted.chain] if wanted.chain else [], CODES),
         "from_ms": MIN_NUMBER if wanted.from_ms is None else wanted.from_ms,
-        "to_ms": MAX_NUMBER if wanted.to_ms is None else wanted.to_ms,
+        "to_ms": MAX_BIGINT if wanted.to_ms is None else wanted.to_ms,
         "min_units": wanted.min_units,
         "address": wanted.address and wanted.address.replace("\0", "").lower(),
     }
@@ -264,7 +265,7 @@ async def show_address(cells: Reach, address: str, merchant_id: int | None = Non
 
 
 async def show_addresses(
-    cells: Reach, addresses: Iterable[str], merchant_id: int | None = None, *, since_ms: int = MAX_NUMBER
+    cells: Reach, addresses: Iterable[str], merchant_id: int | None = None, *, since_ms: int = MAX_BIGINT
 ) -> dict[str, AddressHistory]:
     """The same for many addresses, read together. Orders from `since_ms` on count as recent."""
     keys = {address: address.replace("\0", "").lower() for address in addresses}

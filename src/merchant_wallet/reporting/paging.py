@@ -19,6 +19,7 @@ from psycopg import AsyncConnection
 from psycopg.rows import dict_row
 
 from merchant_wallet.base.db import Query
+from merchant_wallet.base.units import MAX_BIGINT
 
 Connection = AsyncConnection[Any]
 Row = dict[str, Any]
@@ -30,7 +31,6 @@ STRIDE: Final = 2000
 """How many rows are searched at once for those that match the filters."""
 STRIDES: Final = 3
 """How many strides a page searches at most while it is empty."""
-MAX_NUMBER: Final = 2**63 - 1
 MIN_NUMBER: Final = -1
 LAST_TEXT: Final = "\U0010ffff"
 """Greater than every stored text, in byte order."""
@@ -54,7 +54,7 @@ class Order(msgspec.Struct, frozen=True):
     @property
     def is_descending(self) -> bool:
         """Whether the greatest key comes first. All columns of a key have one direction."""
-        return self.first[0] in (MAX_NUMBER, LAST_TEXT)
+        return self.first[0] in (MAX_BIGINT, LAST_TEXT)
 
     def key_of(self, row: Row) -> tuple[Part, ...]:
         """The values of a row's key."""
@@ -96,7 +96,7 @@ def _kind(value: Part) -> str:
     if isinstance(value, bool):
         return "neither"
     if isinstance(value, int):
-        return "number" if -MAX_NUMBER <= value <= MAX_NUMBER else "neither"
+        return "number" if -MAX_BIGINT <= value <= MAX_BIGINT else "neither"
     return "neither" if "\0" in value else "text"
 
 

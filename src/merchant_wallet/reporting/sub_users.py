@@ -13,19 +13,11 @@ import msgspec
 
 from merchant_wallet.base.addresses import parse_pasted_address
 from merchant_wallet.base.db import Queries
+from merchant_wallet.base.units import MAX_BIGINT
 from merchant_wallet.base.user_input import parse_digits
 from merchant_wallet.reporting import books, paging
 from merchant_wallet.reporting.cells import Reach
-from merchant_wallet.reporting.paging import (
-    LAST_TEXT,
-    MAX_NUMBER,
-    MIN_NUMBER,
-    Connection,
-    Order,
-    Page,
-    Row,
-    fetch,
-)
+from merchant_wallet.reporting.paging import LAST_TEXT, MIN_NUMBER, Connection, Order, Page, Row, fetch
 
 QUERIES: Final = Queries(Path(__file__).with_name("sub_users.sql"))
 _BY_ID: Final = Order("sub-users by id", ("merchant_id", "user_id"), (MIN_NUMBER, MIN_NUMBER))
@@ -74,7 +66,7 @@ async def list_sub_users(
     values: dict[str, Any] = {
         "merchant_id": merchant_id,
         "least_merchant": MIN_NUMBER if merchant_id is None else merchant_id,
-        "last_merchant": MAX_NUMBER if merchant_id is None else merchant_id,
+        "last_merchant": MAX_BIGINT if merchant_id is None else merchant_id,
         "least": beginning,
         "beyond": beginning + LAST_TEXT,
     }

@@ -17,13 +17,13 @@ from psycopg import AsyncConnection
 from psycopg.types.json import Jsonb
 
 from merchant_wallet.base.db import Queries
+from merchant_wallet.base.units import MAX_BIGINT
 from merchant_wallet.screening.facts import Facts, PayoutFacts
 from merchant_wallet.screening.screening_states import CLEARED, Event, State, allows, step
 from merchant_wallet.screening.verdicts import Reason, Verdict
 
 QUERIES: Final = Queries(Path(__file__).with_name("screening.sql"))
 MAX_PAGE: Final = 200
-MAX_NO: Final = 2**63 - 1
 COUNTED: Final = 1000
 
 Connection = AsyncConnection[Any]
@@ -116,7 +116,7 @@ async def find_hold(home: Connection, chain: str, tx_hash: str, log_index: int) 
 async def find_one(home: Connection, screening_no: int, *, locked: bool = False) -> Screening | None:
     """A screening by its number. `locked`: until the end of the transaction."""
     name = "lock_one" if locked else "find_one"
-    return await fetch_one(home, name, {"screening_no": min(screening_no, MAX_NO)})
+    return await fetch_one(home, name, {"screening_no": min(screening_no, MAX_BIGINT)})
 
 
 async def ask_again(home: Connection, found: Screening, now_ms: int) -> Screening:
@@ -187,7 +187,7 @@ async def list_all(
     *,
     state: State | None = None,
     merchant_id: int | None = None,
-    before_no: int = MAX_NO,
+    before_no: int = MAX_BIGINT,
     limit: int = 50,
 ) -> list[Screening]:
     """All screenings, newest first."""

@@ -3,15 +3,12 @@
 Rules: there is no secret here, so this module can't check a signature. It says what had to be signed.
 """
 
-from typing import Final
-
 import msgspec
 from psycopg import AsyncConnection
 
 from merchant_wallet.api.refused_requests.buffer import KEPT, QUERIES
 from merchant_wallet.base.signing import MD5, Method, build_md5_string_to_sign, build_string_to_sign
-
-MAX_NO: Final = 2**63 - 1
+from merchant_wallet.base.units import MAX_BIGINT
 
 
 class RefusedRequest(msgspec.Struct, frozen=True):
@@ -56,7 +53,7 @@ async def list_refused(
         raise ValueError(f"A page has 1 to {KEPT} requests.")
     values = {
         "merchant_id": merchant_id,
-        "before_no": MAX_NO if before_no is None else before_no,
+        "before_no": MAX_BIGINT if before_no is None else before_no,
         "page": limit,
         "is_signed": is_signed,
     }

@@ -11,10 +11,9 @@ from psycopg.rows import class_row
 
 from merchant_wallet.api.request_log.recorder import KEPT, QUERIES
 from merchant_wallet.base.codes import SUCCESS
-from merchant_wallet.base.units import DAY_MS
+from merchant_wallet.base.units import DAY_MS, MAX_BIGINT
 
 USAGE_MS: Final = 7 * DAY_MS
-MAX_NO: Final = 2**63 - 1
 DELETED_AT_ONCE: Final = 10_000
 
 
@@ -76,7 +75,7 @@ async def list_requests(
     values = {
         **msgspec.structs.asdict(wanted),
         "merchant_id": merchant_id,
-        "before_no": MAX_NO if before_no is None else before_no,
+        "before_no": MAX_BIGINT if before_no is None else before_no,
         "since_ms": at_ms - DAY_MS,
         "page": limit,
     }

@@ -23,7 +23,7 @@ from merchant_wallet.audit import records as audit
 from merchant_wallet.audit.records import Author
 from merchant_wallet.base.bell import ring
 from merchant_wallet.base.db import Queries
-from merchant_wallet.base.units import MINUTE_MS
+from merchant_wallet.base.units import MAX_BIGINT, MINUTE_MS
 
 Connection = AsyncConnection[Any]
 Facts = Mapping[str, Any]
@@ -44,7 +44,6 @@ PROPOSAL_NO: Final = "proposalNo"
 LASTS_MS: Final = 15 * MINUTE_MS
 """An act that no worker had within this time lapses: it was asked for a moment that is gone."""
 MAX_PAGE: Final = 200
-MAX_NO: Final = 2**63 - 1
 
 
 class AskedAct(msgspec.Struct, frozen=True):
@@ -143,7 +142,7 @@ async def ask(
 async def cancel(conn: Connection, act_no: int, *, author: Author) -> AskedAct | None:
     """Cancel an act that no worker has begun. None if it was begun or has ended."""
     async with conn.transaction():
-        found = await _fetch(conn, "cancel", {"act_no": min(act_no, MAX_NO), "now_ms": author.at_ms})
+        found = await _fetch(conn, "cancel", {"act_no": min(act_no, MAX_BIGINT), "now_ms": author.at_ms})
         if not found:
             return None
         (act,) = found
@@ -154,13 +153,13 @@ async def cancel(conn: Connection, act_no: int, *, author: Author) -> AskedAct |
 
 async def show(conn: Connection, act_no: int) -> AskedAct | None:
     """One act; None if there is none with this number."""
-    found = await _fetch(conn, "read", {"act_no": min(act_no, MAX_NO)})
+    found = await _fetch(conn, "read", {"act_no": min(act_no, MAX_BIGINT)})
     return found[0] if found else None
 
 
 async def list_last(conn: Connection, *, before_no: int | None = None, limit: int = 20) -> list[AskedAct]:
     """The newest acts before a number."""
-    before = MAX_NO if before_no is None else before_no
+    before = MAX_BIGINT if before_no is None else before_no
     return await _fetch(conn, "list_last", {"before_no": before, "limit": min(limit, MAX_PAGE)})
 
 

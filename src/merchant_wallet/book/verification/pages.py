@@ -23,7 +23,6 @@ from merchant_wallet.book.verification.violations import raise_violation
 
 QUERIES: Final = Queries(Path(__file__).with_name("verify.sql"))
 PAGE_ROWS: Final = 5000
-MIN_ID: Final = -(2**63)
 
 
 class SubUserRow(msgspec.Struct, frozen=True, gc=False):

@@ -19,7 +19,7 @@ from psycopg import AsyncConnection
 
 from merchant_wallet.base import ids
 from merchant_wallet.base.cells import DEFAULT_CELL_ID
-from merchant_wallet.base.units import MAX_BIGINT
+from merchant_wallet.base.units import MAX_BIGINT, MIN_BIGINT
 from merchant_wallet.book.archive.archived_journal import open_journal
 from merchant_wallet.book.archive.files import ArchiveFolder, ArchiveUnreadable
 from merchant_wallet.book.chart import FIXED, FIXED_BY_ID, SUBUSER, name_account
@@ -37,7 +37,6 @@ from merchant_wallet.book.verification.archived import (
 from merchant_wallet.book.verification.deposits import check_deposit
 from merchant_wallet.book.verification.entry_schemas import read_register_facts
 from merchant_wallet.book.verification.pages import (
-    MIN_ID,
     PAGE_ROWS,
     QUERIES,
     Page,
@@ -202,7 +201,7 @@ async def _verify_snapshot(
     replay.ranges = await read_ranges(home, replay.merchant_id)
     journal = await open_journal(cell, archive, replay.merchant_id)
     await check_manifests(journal, keys)
-    after, names = MIN_ID, 0
+    after, names = MIN_BIGINT, 0
     while after < MAX_BIGINT:
         page, after = await read_page(cursor, replay.merchant_id, after, journal)
         _replay_page(replay, page)
@@ -224,7 +223,7 @@ async def _check_wallets(home: AsyncConnection, cursor: psycopg.AsyncCursor[Any]
     ).fetchone()
     if stray is not None:
         _raise_stray_wallet(stray[0])
-    after = MIN_ID
+    after = MIN_BIGINT
     while True:
         bounds = {"merchant_id": merchant_id, "after": after, "page": PAGE_ROWS}
         rows = await (await cursor.execute(QUERIES["page_addresses"].text, bounds)).fetchall()
@@ -322,7 +321,7 @@ def _check_book(replay: Replay, book: BookRow) -> None:
 
 
 async def _check_accounts(cursor: psycopg.AsyncCursor[Any], replay: Replay) -> None:
-    after, seen = MIN_ID, 0
+    after, seen = MIN_BIGINT, 0
     while True:
         bounds = {"merchant_id": replay.merchant_id, "after": after, "page": PAGE_ROWS}
         rows = await (await cursor.execute(QUERIES["page_accounts"].text, bounds)).fetchall()

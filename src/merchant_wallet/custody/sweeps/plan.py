@@ -12,6 +12,7 @@ from typing import Final, Literal
 import msgspec
 
 from merchant_wallet.base.money import RATE_SCALE
+from merchant_wallet.base.units import MAX_BIGINT
 from merchant_wallet.chains.signer import Source
 from merchant_wallet.chains.sweeps import Quote
 
@@ -21,8 +22,6 @@ for it.
 """
 
 SWEEP: Final = "sweep"
-_MAX_BUDGET: Final = 2**63 - 1
-"""The largest number of the database's column."""
 
 
 def describe_request(chain: str, *, again: bool) -> dict[str, str | bool]:
@@ -141,7 +140,7 @@ def make_terms(quote: Quote, budget: int, fee_cap: int) -> Terms | None:
         return None
     # The rest of the budget may be used to outbid, if the first offer of the top-up is not taken.
     room = min(budget - quote.token_fee, fee_cap) if top_up else 0
-    return Terms(top_up, room, quote.token_fee, min(budget, _MAX_BUDGET))
+    return Terms(top_up, room, quote.token_fee, min(budget, MAX_BIGINT))
 
 
 def budget_coin(amount_units: int, share_e8: int, price_units: int, coin_scale: int) -> int:
