@@ -204,8 +204,7 @@ def revoke_key(
         # People read the moment under the same name.
         del document["revoked"]
     terminal.print_answer(document, as_json)
-    if document["repeated"]:
-        terminal.note(f"Key {key} was revoked before: nothing was changed this time.")
+    terminal.note_repeated(document, f"Key {key} was revoked")
 
 
 def describe(key: "AppKey") -> dict[str, Any]:

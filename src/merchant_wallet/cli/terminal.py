@@ -42,6 +42,12 @@ def note(text: str) -> None:
     typer.echo(show_invisible(text, keep="\n"), err=True)
 
 
+def note_repeated(document: Mapping[str, Any], done: str) -> None:
+    """Say on standard error, if a command was `repeated`, what had been done before it."""
+    if document["repeated"]:
+        note(f"{done} before: nothing was changed this time.")
+
+
 def print_document(document: Document) -> None:
     """Print one JSON document in UTF-8 (RFC 8259) and a line feed."""
     output = typer.get_binary_stream("stdout")

@@ -82,8 +82,7 @@ def stop(
 
     document = run(data, act)
     terminal.print_list(document, "stops", STOP_COLUMNS, as_json)
-    if document["repeated"]:
-        terminal.note(f"You had stopped payouts on {chain} before: nothing was changed this time.")
+    terminal.note_repeated(document, f"You had stopped payouts on {chain}")
 
 
 @app.command()

@@ -252,8 +252,7 @@ def approve(names: OrderArgument, data: DataOption = None, as_json: JsonOption =
 
     document = run(data, act)
     _print_order(document, as_json)
-    if document["repeated"]:
-        terminal.note(f"You approved order {document['orderId']} before: nothing was changed this time.")
+    terminal.note_repeated(document, f"You approved order {document['orderId']}")
     approvals = document["approvals"]
     if approvals["given"] < approvals["needed"]:
         terminal.note(
@@ -470,9 +469,7 @@ def _print_order(document: dict[str, Any], as_json: bool) -> None:
 
 def _print_moved(document: dict[str, Any], as_json: bool) -> None:
     _print_order(document, as_json)
-    if document["repeated"]:
-        number, status = document["orderId"], document["status"]
-        terminal.note(f"Order {number} was {status} before: nothing was changed this time.")
+    terminal.note_repeated(document, f"Order {document['orderId']} was {document['status']}")
 
 
 def describe(shown: "WithdrawalView") -> dict[str, Any]:
